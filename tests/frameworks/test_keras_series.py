@@ -297,6 +297,38 @@ def test_what_was_reset_or_evaluated_between_steps_is_not_taken_for_theirs(out, 
     np.testing.assert_allclose([row["series/loss"] for row in rows("steps")], expected, rtol=1e-5)
 
 
+def test_a_mean_is_looked_at_before_a_step_where_a_reset_would_not_show():
+    total, count = (tf.Variable(0.0, trainable=False) for _ in range(2))
+    tracked, looks = TrackedLoss(total, count), []
+    read, tracked._read_total = tracked._read_total, lambda: looks.append(1) or read()
+
+    def loss_of(loss, rows=16, follows=True):
+        tracked.begin(follows)
+        total.assign_add(loss * rows)
+        count.assign_add(rows)
+        return tracked.end(float(total.numpy()), float(count.numpy()))
+
+    def begin_anew():
+        total.assign(0.0)
+        count.assign(0.0)
+
+    def found(*losses, **more):
+        looks.clear()
+        assert [loss_of(loss, **more) for loss in losses] == [*losses]
+        return len(looks)
+
+    assert found(*range(20)) == 8
+    assert found(1.0, rows=6) == 0
+    begin_anew()
+    # The end of the batch shows that it was reset; then there are few rows again.
+    assert found(*range(10, 20)) == 7
+    total.assign_add(48.0)
+    count.assign_add(16.0)
+    assert loss_of(2.0) is ABSENT
+    assert found(*range(1, 11)) == 8
+    assert found(3.0, follows=False) == 1
+
+
 def test_a_strategy_of_several_replicas_has_no_loss_that_is_plain(out, rows):
     x, y = batches()
     hook = smd.KerasHook(out, save_config=SELDOM)
@@ -309,29 +341,33 @@ def test_a_strategy_of_several_replicas_has_no_loss_that_is_plain(out, rows):
 
 
 def test_a_loss_that_the_rounding_of_the_sum_hides_is_not_told():
-    numbers = {"total": 0.0, "count": 0.0}
-    tracked = TrackedLoss(lambda: numbers["total"], lambda: numbers["count"], 2.0**-24)
+    total, count = (tf.Variable(0.0, trainable=False) for _ in range(2))
+    tracked = TrackedLoss(total, count)
 
     def loss_of(loss, rows=16):
-        tracked.begin()
-        numbers["total"] = float(np.float32(numbers["total"] + loss * rows))
-        numbers["count"] += rows
-        return tracked.end()
+        tracked.begin(False)
+        total.assign_add(loss * rows)
+        count.assign_add(rows)
+        return tracked.end(float(total.numpy()), float(count.numpy()))
+
+    def begin_anew(rows=0.0):
+        total.assign(0.0)
+        count.assign(rows)
 
     assert loss_of(1e6) == 1e6
     assert loss_of(1000.0) == pytest.approx(1000.0, rel=1e-3)
     assert loss_of(0.5) is ABSENT
-    numbers.update(total=0.0, count=0.0)
+    begin_anew()
     assert loss_of(0.5) == 0.5
     assert math.isnan(loss_of(np.nan))
     assert loss_of(0.5) is ABSENT
-    numbers.update(total=0.0, count=2.0**24)
+    begin_anew(2.0**24)
     assert loss_of(0.5) is ABSENT
 
 
 def test_a_failure_costs_the_series_alone(out, monkeypatch, capfd):
     monkeypatch.setattr(guard, "strict", False)
-    monkeypatch.setattr(TrackedLoss, "end", lambda _: 1 / 0)
+    monkeypatch.setattr(TrackedLoss, "end", lambda *_: 1 / 0)
     x, y = batches()
     hook = smd.KerasHook(out, save_config=smd.SaveConfig(save_interval=1))
     net().fit(x, y, batch_size=8, verbose=0)
@@ -340,6 +376,30 @@ def test_a_failure_costs_the_series_alone(out, monkeypatch, capfd):
     assert trial.tensor("loss").steps() == [*range(6)]
     assert "steps" not in trial.series()
     assert "rows of the series" in capfd.readouterr().err
+
+
+def test_each_model_has_its_losses_and_an_evaluation_between_batches_is_none(out, rows):
+    x, y = batches()
+    hook = smd.KerasHook(out, save_config=SELDOM)
+    model, expected = net(), []
+
+    class Look(keras.callbacks.Callback):
+        def on_train_batch_begin(self, batch, logs=None):
+            part = slice(batch, batch + 1)
+            expected.append(float(np.mean((model(x[part]) - y[part]) ** 2)))
+
+        def on_train_batch_end(self, batch, logs=None):
+            if batch in {12, 30}:
+                model.evaluate(x[:13], y[:13], verbose=0, batch_size=1)
+            elif batch == 20:
+                model.reset_metrics()
+
+    model.fit(x, y, batch_size=1, epochs=3, shuffle=False, verbose=0, callbacks=[Look()])
+    hook.close()
+    found = [row.get("series/loss") for row in rows("steps")]
+    pairs = [(loss, wanted) for loss, wanted in zip(found, expected, strict=True) if wanted > 0.01]
+    assert len(pairs) > 100
+    assert all(loss == pytest.approx(wanted, rel=1e-3) for loss, wanted in pairs), pairs
 
 
 def test_short_steps_rest_and_are_looked_at_again(out, rows):

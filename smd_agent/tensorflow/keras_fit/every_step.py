@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -11,12 +12,13 @@ from smd_agent.core.recorder import Recorder
 from smd_agent.formats.series import ABSENT, STEPS_TABLE
 from smd_agent.framework.keras.backend import RunningStep
 from smd_agent.framework.keras.optimizers import LOSS_SCALE, SKIPPED, inner_of, loss_scale_of, skipped
-from smd_agent.framework.keras.plain_access import attribute, own_attributes
+from smd_agent.framework.keras.plain_access import own_attributes
 from smd_agent.framework.keras.types import Model
 from smd_agent.framework.plain_access import is_a
 from smd_agent.framework.series_rows import LEARNING_RATE, LOSS, SECONDS, StepTime, fence, series_name
 from smd_agent.framework.weak_references import WeakIdentityMap
-from smd_agent.tensorflow.keras_fit.tracked_loss import Losses, Read, reader
+from smd_agent.tensorflow.keras_fit.scalar_variables import Scalars, plain_variable
+from smd_agent.tensorflow.keras_fit.tracked_loss import Losses
 
 ONE_BY_ONE = (LOSS, LEARNING_RATE, SECONDS)
 OF_EXECUTIONS = (series_name("execution_loss"), series_name("execution_seconds"))
@@ -36,6 +38,9 @@ class EveryStep:
         self._rests = Rests(SHARE / 2)
         self._models: WeakIdentityMap[RunningStep[Any], _ModelNumbers] = WeakIdentityMap()
         self._now: _ModelNumbers | None = None
+        # The model whose step has ended last, and the number of that step.
+        self._last: _ModelNumbers | None = None
+        self._newest = -1
         # Calls of models that have no row until the next one, how many those are in all, and what one took before.
         self._resting = self._count = 0
         self._others = 0.0
@@ -52,8 +57,9 @@ class EveryStep:
         now = self._models.get(step)
         if now is None:
             now = self._models.set(step, _ModelNumbers(step.model))
-        now.begin(step.model, steps)
-        self._now = now
+        follows = now is self._last and self._recorder.position.newest == self._newest + steps
+        now.begin(step.model, steps, follows)
+        self._now, self._last = now, None
         return True
 
     @fence("writing the numbers of a step")
@@ -66,6 +72,7 @@ class EveryStep:
         now, self._now = self._now, None
         if now is not None:
             self._recorder.series.add(STEPS_TABLE, *now.end(seconds))
+            self._last, self._newest = now, self._recorder.position.newest
             if seconds is not ABSENT:
                 others, self._others = self._others, 0.0
                 self._count = self._resting = self._rests.after(seconds, others)
@@ -80,75 +87,62 @@ class _ModelNumbers:
 
     def __init__(self, model: Model) -> None:
         self._losses = Losses(model)
-        self._rate = _LearningRate()
         self._names: tuple[str, ...] = ONE_BY_ONE
-        # Those of the optimizer that multiplies losses, if there is one.
-        self._optimizer: Any = None
-        self._scale: float | None = None
         self._steps = 1
+        self._optimizer: Any = None
+        # The one inside of an optimizer that multiplies losses, or else the same.
+        self._inner: Any = None
+        self._scale: float | None = None
+        self._rate: Any = None
+        self._read: tuple[Any, ...] = ()
+        self._scalars = Scalars(())
 
-    def begin(self, model: Model, steps: int) -> None:
-        """A call for so many steps begins."""
+    def begin(self, model: Model, steps: int, follows: bool) -> None:
+        """A call for so many steps begins; ``follows``: nothing was counted since the last one has ended."""
         self._steps = steps
-        self._losses.begin()
-        optimizer = attribute(model, "optimizer")
-        inner = inner_of(optimizer)
-        self._rate.optimizer = optimizer if inner is None else inner
-        self._optimizer = None if inner is None else optimizer
-        self._scale = None if inner is None else loss_scale_of(optimizer)
+        self._losses.begin(follows)
+        optimizer = own_attributes(model).get("optimizer")
+        if optimizer is not self._optimizer:
+            inner = inner_of(optimizer)
+            self._optimizer, self._inner = optimizer, optimizer if inner is None else inner
+        self._scale = None if self._inner is optimizer else loss_scale_of(optimizer)
 
-    def end(self, seconds: float) -> tuple[tuple[str, ...], tuple[float, ...]]:
+    def end(self, seconds: float) -> tuple[tuple[str, ...], Sequence[float]]:
         """The call ends, which has taken so long; names and values of its row."""
-        loss, rate = self._losses.end(), self._rate.now()
-        values: tuple[float, ...] = (loss, rate, seconds)
-        if self._steps > 1:
-            self._add_names(OF_EXECUTIONS)
-            # Of each of its steps nobody knows them.
-            values = (ABSENT, rate, ABSENT)
-        if self._scale is not None:
-            self._add_names(SCALED)
-        if self._names is ONE_BY_ONE:
-            return ONE_BY_ONE, values
-        further: dict[str, float] = {}
-        if self._steps > 1:
-            further.update(zip(OF_EXECUTIONS, (loss, seconds), strict=True))
+        loss, rate = self._look()
+        if self._steps == 1 and self._names is ONE_BY_ONE and self._scale is None:
+            return ONE_BY_ONE, (loss, rate, seconds)
+        found = {LEARNING_RATE: rate}
+        # Of each of several steps nobody knows them.
+        of_steps = ONE_BY_ONE if self._steps == 1 else OF_EXECUTIONS
+        found[of_steps[0]], found[of_steps[-1]] = loss, seconds
         if self._scale is not None:
             skips = skipped(self._optimizer, self._scale).get(SKIPPED, ABSENT)
-            further.update(zip(SCALED, (self._scale, skips), strict=True))
-        return self._names, (*values, *(further.get(name, ABSENT) for name in self._names[len(values) :]))
+            found.update(zip(SCALED, (self._scale, skips), strict=True))
+        # Whatever steps come later, their rows keep the names: others begin another file.
+        self._names = (*self._names, *(name for name in found if name not in self._names))
+        return self._names, [found.get(name, ABSENT) for name in self._names]
 
-    def _add_names(self, names: tuple[str, ...]) -> None:
-        # Whatever steps come later, their rows keep them: other names begin another file.
-        if names[0] not in self._names:
-            self._names = (*self._names, *names)
+    def _look(self) -> tuple[float, float]:
+        """The loss of the step, and the learning rate of its update; ``ABSENT`` where they are not known."""
+        rate, losses = _rate_of(self._inner), self._losses.variables
+        if rate is not self._rate or losses is not self._read:
+            self._rate, self._read = rate, losses
+            variable = plain_variable(rate)
+            self._scalars = Scalars(losses if variable is None else (*losses, variable))
+        values = self._scalars.read()
+        loss = self._losses.end(values)
+        if len(values) > len(losses):
+            return loss, values[-1]
+        return loss, rate if is_a(rate, float) else ABSENT
 
 
-class _LearningRate:
-    """The rate of an optimizer, where it is a number or a variable.
-
-    Attributes:
-        optimizer: whose it is.
-    """
-
-    def __init__(self) -> None:
-        self.optimizer: Any = None
-        self._source: Any = None
-        self._read: Read | None = None
-
-    def now(self) -> float:
-        """The rate that the last update used; ``ABSENT`` where it would have to be computed."""
-        source = self._found()
-        if is_a(source, float):
-            return source
-        if source is not self._source:
-            self._source, self._read = source, None if source is None else reader(source)
-        return ABSENT if self._read is None else self._read()
-
-    def _found(self) -> Any:
-        own = own_attributes(self.optimizer)
-        # Of a schedule in Keras 2, the second.
-        source = own.get("_learning_rate")
-        if source is not None:
-            return own.get("_current_learning_rate") if callable(source) else source
+def _rate_of(optimizer: Any) -> Any:
+    """The number or the variable that the last update of an optimizer has used; None if it was computed then."""
+    own = own_attributes(optimizer)
+    rate = own.get("_learning_rate")
+    if rate is None:
         # Keras 2's older optimizers, which make it smaller by a decay of their own.
         return None if own.get("_initial_decay") else own.get("_hyper", {}).get("learning_rate")
+    # Keras 2 keeps what a schedule has given.
+    return own.get("_current_learning_rate") if callable(rate) else rate

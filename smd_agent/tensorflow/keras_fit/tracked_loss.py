@@ -8,74 +8,85 @@ memory.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from tensorflow.python.ops import gen_resource_variable_ops
-from tensorflow.python.ops.resource_variable_ops import ResourceVariable
 
 from smd_agent.formats.series import ABSENT
 from smd_agent.framework.keras.plain_access import attribute, is_of_keras
 from smd_agent.framework.keras.types import Model
+from smd_agent.tensorflow.keras_fit.scalar_variables import Scalars, plain_variable
 
-Read = Callable[[], float]
-
+# After a batch that follows so many rows of the largest one the mean is not looked at before the next batch: if it had
+# been reset, its number of rows would show. So many steps are looked at on both sides where that number is unexpected.
+_MANY = 8
 # A loss that the rounding of the sum may have changed by more than this part is not told.
 _MOST_ROUNDING = 1e-3
 # Steps after which a mean that has not counted any of them is looked at no more.
 _LOOKED_AT = 3
 
 
-def reader(variable: Any) -> Read | None:
-    """What reads a number that a variable holds; None where that would wait for an accelerator or other replicas."""
-    # Keras 3's own is around one of TensorFlow's.
-    inside = attribute(variable, "_value", variable)
-    if type(inside) is not ResourceVariable or not inside.dtype.is_floating or inside.shape.rank != 0:
-        return None
-    handle, dtype = inside.handle, inside.dtype
-    if "device:CPU" not in handle.device:
-        return None
-
-    # The method ``numpy`` takes several times as long, in every step.
-    def read() -> float:
-        return float(gen_resource_variable_ops.read_variable_op(handle, dtype))
-
-    return read
-
-
 class TrackedLoss:
     """One running mean.
 
     Args:
-        total: reads the sum.
-        count: reads the number of rows.
-        precision: the largest part of a number by which it is rounded.
+        total: the variable of the sum.
+        count: the variable of the number of rows.
+
+    Attributes:
+        variables: both.
+        has_counted: a step has added something to it.
     """
 
-    def __init__(self, total: Read, count: Read, precision: float) -> None:
-        self._read_total = total
-        self._read_count = count
-        self._precision = precision
-        self._total = self._count = 0.0
+    def __init__(self, total: Any, count: Any) -> None:
+        self.variables = (total, count)
         self.has_counted = False
+        self._read_total, self._read_both = Scalars([total]).read, Scalars([total, count]).read
+        # The largest part of a number by which it is rounded.
+        self._precision = float(np.finfo(total.dtype.as_numpy_dtype).eps) / 2
+        self._total = self._count = 0.0
+        # Rows of the largest batch, and steps that are to be looked at on both sides.
+        self._largest = 0.0
+        self._unexpected = _MANY
+        self._is_sure = True
 
-    def begin(self) -> None:
-        """A step begins: whatever was reset, or counted otherwise, since the last one is passed over."""
-        total = self._read_total()
+    def begin(self, follows: bool) -> None:
+        """A step begins: whatever was reset, or counted otherwise, since the last one is passed over.
+
+        Args:
+            follows: it is the next one after the last that has ended here, over all modes and models.
+        """
+        self._is_sure = not follows or self._unexpected > 0 or self._count < _MANY * self._largest
+        if not self._is_sure:
+            return
+        (total,) = self._read_total()
         if total != self._total or not total:
-            self._total, self._count = total, self._read_count()
+            self._total, self._count = self._read_both()
 
-    def end(self) -> float:
-        """The mean loss of the rows that were counted since the step began; ``ABSENT`` where it is not known."""
-        before, count_before = self._total, self._count
-        self._total, self._count = total, count = self._read_total(), self._read_count()
-        rows, added = count - count_before, total - before
+    def end(self, total: float, count: float) -> float:
+        """The mean loss of the rows since the step began; ``ABSENT`` where it is not known.
+
+        Args:
+            total: the sum now.
+            count: their number now.
+        """
+        before, rows = self._total, count - self._count
+        self._total, self._count = total, count
+        if self._is_sure:
+            self._largest = max(self._largest, rows)
+            self._unexpected -= self._unexpected > 0
+        elif 0 < count <= self._largest:
+            before, rows = 0.0, count
+        elif not 0 < rows <= self._largest:
+            self._unexpected = _MANY
+            return ABSENT
         if rows <= 0 or not math.isfinite(before):
             return ABSENT
         self.has_counted = True
         if not math.isfinite(total):
             return total
+        added = total - before
         is_rounded = count * self._precision > 1 or abs(total) * self._precision > abs(added) * _MOST_ROUNDING
         return ABSENT if is_rounded else added / rows
 
@@ -88,30 +99,37 @@ class Losses:
     """
 
     def __init__(self, model: Model) -> None:
-        self._tracked = [*_tracked(model)]
+        self._tracked = (*_tracked(model),)
         self._ended = 0
+        self._find_variables()
 
-    def begin(self) -> None:
-        """A step begins."""
+    def _find_variables(self) -> None:
+        self.variables = tuple(variable for one in self._tracked for variable in one.variables)
+
+    def begin(self, follows: bool) -> None:
+        """A step begins; see ``TrackedLoss``."""
         for one in self._tracked:
-            one.begin()
+            one.begin(follows)
 
-    def end(self) -> float:
-        """The loss of the step that ends; ``ABSENT`` where it is not known."""
-        found = [one.end() for one in self._tracked]
-        if len(found) == 1 and self._tracked[0].has_counted:
-            return found[0]
-        return self._choose(found)
+    def end(self, values: Sequence[float]) -> float:
+        """The loss of the step that ends, by the values of ``variables``; ``ABSENT`` where it is not known."""
+        tracked = self._tracked
+        if len(tracked) == 1 and tracked[0].has_counted:
+            return tracked[0].end(values[0], values[1])
+        losses = [one.end(*values[2 * number : 2 * number + 2]) for number, one in enumerate(tracked)]
+        return self._choose(losses)
 
-    def _choose(self, found: list[float]) -> float:
+    def _choose(self, losses: Sequence[float]) -> float:
         """The loss by the first that counts; the others are looked at no more."""
         self._ended += 1
-        for one, loss in zip(self._tracked, found, strict=True):
+        for one, loss in zip(self._tracked, losses, strict=True):
             if one.has_counted:
-                self._tracked = [one]
+                self._tracked = (one,)
+                self._find_variables()
                 return loss
         if self._ended == _LOOKED_AT:
-            self._tracked = []
+            self._tracked = ()
+            self._find_variables()
         return ABSENT
 
 
@@ -124,8 +142,6 @@ def _tracked(model: Model) -> Iterator[TrackedLoss]:
     for mean in {id(one): one for one in means if one is not None}.values():
         if type(mean).__name__ != "Mean" or not is_of_keras(type(mean)):
             continue
-        total, count = attribute(mean, "total"), attribute(mean, "count")
-        read_total, read_count = reader(total), reader(count)
-        if read_total is not None and read_count is not None:
-            kind = attribute(total, "_value", total).dtype.as_numpy_dtype
-            yield TrackedLoss(read_total, read_count, float(np.finfo(kind).eps) / 2)
+        total, count = plain_variable(attribute(mean, "total")), plain_variable(attribute(mean, "count"))
+        if total is not None and count is not None:
+            yield TrackedLoss(total, count)
