@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("torch")
 
-from harness.runner import TORCHRUN
+from harness.runner import TORCHRUN, Runner
 from harness.tapped import TappedRun
 
 from smd_agent.analysis.trial import create_trial
@@ -162,6 +162,31 @@ def test_it_is_not_obeyed_where_a_key_says_so(tmp_path):
         code, said = run.tap("--dump", "--wait", "4")
         assert code == 1
         assert "nobody has answered within 4 s: is the job running, on what host" in said
+
+
+SAME = """
+import hashlib, sys, time, torch
+from torch import nn
+torch.manual_seed(0)
+torch.set_num_threads(1)
+net = nn.Sequential(nn.Linear(8, 16), nn.Dropout(0.1), nn.Linear(16, 2))
+optimizer = torch.optim.Adam(net.parameters(), lr=0.01)
+for step in range(1500):
+    optimizer.zero_grad()
+    nn.functional.cross_entropy(net(torch.randn(4, 8)), torch.randint(0, 2, (4,))).backward()
+    optimizer.step()
+    time.sleep(float(PAUSE))
+print(hashlib.sha256(b"".join(one.detach().numpy().tobytes() for one in net.parameters())).hexdigest())
+"""
+
+
+def test_the_weights_are_those_of_a_training_that_nobody_asked(tmp_path):
+    with TappedRun(tmp_path, SAME.replace("PAUSE", "0.006")) as run:
+        assert run.tap("--collection", "layers", "--steps", "7")[0] == 0
+        assert run.tap("--dump")[0] == 0
+        assert run.ended() == 0
+    runner = Runner(tmp_path)
+    assert run.printed == runner.plain(runner.write(SAME.replace("PAUSE", "0"), "plain.py")).stdout
 
 
 RANKS = """
