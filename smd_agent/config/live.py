@@ -29,6 +29,11 @@ class LiveKeys(NamedTuple):
     actions: tuple[Mapping[str, Any], ...]
 
 
+def live_keys(hook: Section) -> LiveKeys:
+    """Take the keys."""
+    return LiveKeys(hook.take(keys.LIVE_RULES), hook.take(keys.ON_FIND), tuple(hook.take(keys.ACTIONS) or ()))
+
+
 def live_rules(live: LiveKeys, configured: Sequence[RuleSettings], hook: Section) -> tuple[LiveRule, ...]:
     """Return the rules; of names that are none, a line is said.
 

@@ -8,7 +8,7 @@ from smd_agent.config import env, keys, precedence
 from smd_agent.config.hook_file import Source, find_source, is_there, read_object
 from smd_agent.config.job_files import folder_wanted
 from smd_agent.config.keys import DEFAULT_OUT_DIR, LONGEST_NAME, Section
-from smd_agent.config.live import LiveKeys, live_rules
+from smd_agent.config.live import live_keys, live_rules
 from smd_agent.config.placeholders import names_rank
 from smd_agent.config.settings import DEFAULT_SERIES_MEGABYTES, CollectionSettings, HookSettings, RuleSettings
 from smd_agent.config.suggestions import nearest
@@ -65,10 +65,9 @@ def load_settings(source: Source, default_save_interval: int = DEFAULT_SAVE_INTE
     on = {key: bool(hook.take(key)) for key in _OFF_BY_DEFAULT}
     include_workers = hook.take(keys.INCLUDE_WORKERS)
     step = hook.take(keys.STEP)
-    series_megabytes = _series_megabytes(hook)
+    series_megabytes, live = _series_megabytes(hook), live_keys(hook)
     tap = hook.take(keys.TAP)
     tensorboard_dir = _tensorboard_dir(hook, out_dir)
-    live = LiveKeys(hook.take(keys.LIVE_RULES), hook.take(keys.ON_FIND), tuple(hook.take(keys.ACTIONS) or ()))
     hook.warn_unknown()
 
     collections: dict[str, CollectionSettings] = {}

@@ -178,7 +178,7 @@ class RunWriter:
         self._at.files.lost.steps += self._at.lost_before
         self.series.begin(worker)
         if self._watch is not None and (alone or worker == FIRST_WORKER):
-            self._writer.submit(partial(self._begin_watch, self._watch))
+            self._writer.submit(partial(WATCHING.run, "starting", partial(self._watch.begin, self._at)))
         return None
 
     def leave(self) -> None:
@@ -307,11 +307,6 @@ class RunWriter:
             JOB_METRICS.run("writing", partial(metrics.commit, of_metrics, self._writer.submit))
 
     # On the writer thread.
-    def _begin_watch(self, watch: WatchProcess) -> None:
-        if self._at.entered:
-            goes_on = self._at.folder.goes_on_after is not None
-            WATCHING.run("starting", partial(watch.begin, self.root, self.location, goes_on))
-
     def _end(self, end_marker: bool) -> None:
         self._close_others()
         self.series.close()

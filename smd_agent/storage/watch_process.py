@@ -14,13 +14,16 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from smd_agent import guard
 from smd_agent.process_age import start_of
 from smd_agent.storage.after_fork import do_in_children, leave_to_children
 from smd_agent.storage.side_process import CannotStart, start_beside
 from smd_agent.storage.writer_thread import start_thread
+
+if TYPE_CHECKING:
+    from smd_agent.storage.worker_place import RunPlace
 
 _LARGEST_READ = 1 << 16
 # As they lie beside the interpreter's own libraries, or elsewhere.
@@ -50,19 +53,16 @@ class WatchProcess:
         self._root: Path | None = None
         self._output = -1
 
-    def begin(self, root: Path, shown: str, goes_on: bool) -> None:
-        """Have the run in a folder watched, unless it is already; called on the writer thread.
-
-        Args:
-            root: the run's folder.
-            shown: its address, where that is another one.
-            goes_on: whether the run is that of an earlier start of the training.
-        """
-        if root == self._root:
+    def begin(self, at: RunPlace) -> None:
+        """Have the run in a place watched, unless it is already, or there is no folder; called on the writer thread."""
+        root, shown = at.root, at.location
+        if not at.entered or root == self._root:
             return
         self._root = root
         try:
-            self._output = self._start({"root": str(root), "shown": shown, "goes_on": goes_on})
+            self._output = self._start(
+                {"root": str(root), "shown": shown, "goes_on": at.folder.goes_on_after is not None}
+            )
         except CannotStart as why:
             line = f"no rule looks on while training: {why}; afterwards: python -m smd_agent check {shown}"
             guard.say_once(("no watcher", root), line)
