@@ -31,7 +31,7 @@ class StepListener(Protocol):
         """A model's step function begins so many steps in one call; True if their end is to be told."""
 
     def ended(self) -> object:
-        """They have ended, the last of them being the current step."""
+        """The steps have ended, the last of them being the current step."""
 
 
 class KerasLogs(FrameworkHook):

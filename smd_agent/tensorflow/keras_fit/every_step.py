@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
 from smd_agent.core.budget import SHARE, Rests
 from smd_agent.core.recorder import Recorder
 from smd_agent.formats.series import ABSENT, STEPS_TABLE
-from smd_agent.framework.keras.backend import RunningStep
 from smd_agent.framework.keras.optimizers import LOSS_SCALE, SKIPPED, inner_of, loss_scale_of, skipped
 from smd_agent.framework.keras.plain_access import own_attributes
 from smd_agent.framework.keras.types import Model
@@ -19,6 +18,9 @@ from smd_agent.framework.series_rows import LEARNING_RATE, LOSS, SECONDS, StepTi
 from smd_agent.framework.weak_references import WeakIdentityMap
 from smd_agent.tensorflow.keras_fit.scalar_variables import Scalars, plain_variable
 from smd_agent.tensorflow.keras_fit.tracked_loss import Losses
+
+if TYPE_CHECKING:
+    from smd_agent.framework.keras.backend import RunningStep
 
 ONE_BY_ONE = (LOSS, LEARNING_RATE, SECONDS)
 OF_EXECUTIONS = (series_name("execution_loss"), series_name("execution_seconds"))
@@ -64,7 +66,7 @@ class EveryStep:
 
     @fence("writing the numbers of a step")
     def ended(self) -> None:
-        """What has begun last has ended, with the current step."""
+        """The steps that have begun last have ended, with the current one."""
         seconds = self._time.ends()
         if self._resting:
             self._others, self._resting = seconds / self._count, 0
