@@ -52,10 +52,6 @@ def live_rules(live: LiveKeys, configured: Sequence[RuleSettings], hook: Section
     else:
         chosen = _chosen(live.names, hook)
         found = [by_name.get(name) or LiveRule(name, None, on_find, live.actions) for name in chosen]
-    beyond = sorted({rule.on_find for rule in found} - {"warn"})
-    if beyond:
-        why = "a running training cannot be asked for that yet"
-        hook.warn(f"{hook.path}{keys.ON_FIND.name} is {' and '.join(beyond)}, and {why}: a line is all that follows")
     if not found and (on_find != "warn" or live.actions):
         hook.warn(f"{hook.path}{keys.ON_FIND.name} and {keys.ACTIONS.name} do nothing: no rule is asked while training")
     return tuple(found)

@@ -21,15 +21,18 @@ from smd_agent import guard
 from smd_agent.analysis.trial import Trial, create_trial
 from smd_agent.config import env
 from smd_agent.config.live import ALL
+from smd_agent.core.requests import DUMP, STOP
 from smd_agent.errors import SMDebugError
 from smd_agent.live.actions import Actions
 from smd_agent.live.finding_files import FindingFile, Told
 from smd_agent.process_age import start_of
 from smd_agent.rules.built_in import BuiltInRule
+from smd_agent.rules.finding import Severity
 from smd_agent.rules.judging import Judging, Verdict
 from smd_agent.rules.registry import applied_unasked, built_in_rules, configured_rules, rules_of_file
 from smd_agent.rules.step_view import Limits
 from smd_agent.rules.verdict_in_time import LARGEST_VALUE, Stopwatch
+from smd_agent.storage.control_files import post
 
 if TYPE_CHECKING:
     from smd_agent.rules.rule import Rule
@@ -169,6 +172,7 @@ class Watcher:
         limits = Limits(LARGEST_VALUE, lambda: True)
         self._judging = Judging(trial, rules, limits, guard.attempt)
         self._is_written = False
+        self._asked: set[str] = set()
         self._trial = trial
 
     def look(self, seconds: float, ended: bool) -> None:
@@ -213,9 +217,21 @@ class Watcher:
         self._actions.wait()
 
     def _tell(self, told: Told) -> None:
+        self._ask(told, self._wishes[told.finding.rule].on_find)
         severity = told.finding.severity.value
         self._program.say(f"{severity} while training: {told.words}; more: python -m smd_agent check {told.run}")
         self._actions.follow(told, self._wishes[told.finding.rule].actions)
+
+    def _ask(self, told: Told, on_find: str) -> None:
+        """Ask the training for what a rule is to do about a problem; a warning may be none, and nothing is done."""
+        if on_find not in (DUMP, STOP) or told.finding.severity is not Severity.PROBLEM or STOP in self._asked:
+            return
+        self._asked.add(on_find)
+        root, by = self._trial.root, f"the rule {told.finding.rule}"
+        why = {"why": told.words} if on_find == STOP else {}
+        failure = guard.attempt(partial(post, root, on_find, asked_by=by, **why))
+        if failure is not None:
+            self._program.say(f"the training was not asked for a {on_find} ({guard.describe(failure)})")
 
     def _made(self, wish: Wish, trial: Trial) -> list[Rule]:
         made: list[Rule] = []

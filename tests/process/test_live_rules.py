@@ -14,6 +14,7 @@ import pytest
 from harness.live import GOES_ON, PYTORCH, LiveTraining, wait_until, watchers
 from harness.runner import TORCHRUN, environment
 
+from smd_agent import create_trial
 from smd_agent.storage import side_process
 
 pytestmark = pytest.mark.skipif(
@@ -314,3 +315,48 @@ def test_options_that_cannot_be_followed_are_said_before_anything_starts(tmp_pat
     )
     assert (done.returncode, done.stdout) == (2, "")
     assert said in done.stderr
+
+
+def stop_line(training):
+    return [line for line in training.lines if "smd_agent: stopped " in line]
+
+
+def test_a_problem_ends_the_training_before_the_update(tmp_path):
+    options = ["--rules", "LossNotFinite", "--on-find", "stop"]
+    with LiveTraining(tmp_path, PYTORCH, options, ["nan"]) as training:
+        training.awaited("problem while training: loss not finite at step 30")
+        code = training.process.wait(60)
+        assert (code, training.end()) == (86, (86, ""))
+    (line,) = stop_line(training)
+    assert line.endswith("loss not finite at step 30 (finite at 29) (asked by the rule LossNotFinite)")
+
+
+def test_a_warning_ends_nothing(tmp_path):
+    options = ["--rules", "UnchangedTensor", "--on-find", "stop"]
+    with LiveTraining(tmp_path, PYTORCH, options, ["stall"]) as training:
+        training.awaited("warning while training: always the same")
+        assert training.end() == (0, "ended\n")
+    assert stop_line(training) == []
+
+
+def test_the_next_step_is_saved_whole(tmp_path):
+    options = ["--rules", "LossNotFinite", "--on-find", "dump", "--every", "100000"]
+    with LiveTraining(tmp_path, PYTORCH, options, ["nan"]) as training:
+        training.awaited("problem while training: loss not finite at step 30")
+        wait_until(lambda: len([*(training.run / "index").rglob("*.json")]) > 1)
+        assert training.end() == (0, "ended\n")
+    trial = create_trial(str(training.run))
+    # The last one has weights that are not finite, which are saved at the end.
+    late = min(step for step in trial.steps() if step > 30)
+    names = trial.tensor_names(step=late, collection="weights")
+    assert [trial.tensor(name).value(late).shape for name in names] == [(16, 8), (1, 16)]
+
+
+@pytest.mark.parametrize("script, rule", [(KERAS, "LossNotFinite"), (XGBOOST, "LossExploding")])
+def test_other_frameworks_are_ended_too(tmp_path, script, rule):
+    pytest.importorskip("keras" if script is KERAS else "xgboost")
+    with LiveTraining(tmp_path, script, ["--rules", rule, "--on-find", "stop", "--every", "5"]) as training:
+        training.awaited("problem while training: ")
+        wait_until(lambda: stop_line(training))
+        training.end()
+    assert len(stop_line(training)) == 1, training.lines
