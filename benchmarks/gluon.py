@@ -85,7 +85,7 @@ class Training:
         times = self.steps(count)
         passes.listener, updates.listener, updates.rest = told
         # These steps are not a part of those that it measures.
-        every_step._ended += time.perf_counter() - begun
+        every_step._times.ended += time.perf_counter() - begun
         return times
 
     def saved_steps(self, count: int) -> dict[str, float]:

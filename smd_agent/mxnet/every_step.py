@@ -117,6 +117,51 @@ class LateRows:
         self._rows, self._lock = deque(), threading.Lock()
 
 
+class _Times:
+    """The times of one hook's steps and rows, and the rests: short steps that have no row.
+
+    Attributes:
+        ended: when the last step has ended.
+        took: seconds that the row of the current step has taken the program's thread.
+    """
+
+    def __init__(self) -> None:
+        self._rests = Rests(SHARE / 2)
+        self.begin_anew()
+
+    def begin_anew(self) -> None:
+        """Forget the time of the last step and the rest."""
+        self.ended: float | None = None
+        self.took = 0.0
+        self._resting = 0
+        # What a step of the last rest took; and of the last one that there was.
+        self._others = self._step = 0.0
+
+    def step_ends(self) -> float:
+        """Seconds since the end of the step before; absent for the first one."""
+        before, self.ended = self.ended, perf_counter()
+        return ABSENT if before is None else self.ended - before
+
+    def rest(self, listener: Any, seconds: float) -> None:
+        """Begin a rest after a row, if there is to be one; ``seconds``: that the step of the row took."""
+        others, self._others = self._others, 0.0
+        took, self.took = self.took, 0.0
+        self._step = others or self._step
+        if self._step:
+            # Where the program waits for the engine later, its steps do not show what a row takes.
+            seconds = max(seconds, self._step + took)
+        self._resting = self._rests.after(seconds, others)
+        if self._resting and updates.listener is listener:
+            updates.pause(self._resting)
+            passes.listener = None
+
+    def go_on(self, listener: Any) -> None:
+        """End the rest, as its last step has ended."""
+        passes.listener = listener
+        lasted = self.step_ends()
+        self._others = 0.0 if lasted is ABSENT else lasted / self._resting
+
+
 class EveryStep:
     """The step that is under way.
 
@@ -129,7 +174,7 @@ class EveryStep:
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
-        self._rests = Rests(SHARE / 2)
+        self._times = _Times()
         self._names = NAMES
         self.drop()
 
@@ -139,10 +184,7 @@ class EveryStep:
         self._sums = Sums()
         self._now = self._last = _NO_STEP
         self._thread = 0
-        self._ended: float | None = None
-        # Steps that have no row until the next one, and what one of them took before.
-        self._resting = 0
-        self._others = 0.0
+        self._times.begin_anew()
 
     def follow(self) -> None:
         """Have passes and updates told of, if anybody wants that."""
@@ -155,12 +197,14 @@ class EveryStep:
     @fence("looking at a backward pass")
     def pass_begins(self, heads: Any) -> None:
         """A backward pass begins from these arrays."""
+        begun = perf_counter()
         if self._takes():
             self._late.settle()
             for array in [heads] if is_a(heads, NDArray) else arrays_in(heads):
                 found = self._sums.of(array)
                 if found is not None:
                     self._now.sums.append(found)
+            self._times.took += perf_counter() - begun
 
     @fence("looking at an update")
     def before_update(self, trainer: Any) -> Callable[[], object] | None:
@@ -190,21 +234,21 @@ class EveryStep:
     @fence("looking at an update")
     def after_update(self, trainer: Any, ends: bool) -> None:
         """A Trainer has updated its parameters; ``ends``: and with that the current training step has ended."""
+        begun = perf_counter()
         if self._takes():
             scaler = own_dict(own_dict(trainer).get("_amp_loss_scaler"))
             if scaler:
                 self._now.skipped = float(scaler["_next_loss_scale"] < scaler["_loss_scale"])
             if ends:
                 self._write()
-                self._rest()
+                self._times.took += perf_counter() - begun
+            if ends and self._last.seconds is not ABSENT:
+                self._times.rest(self, self._last.seconds)
 
     @fence("looking at an update")
     def rested(self) -> None:
         """Steps are looked at again, after some of which there is no row."""
-        passes.listener = self
-        before, self._ended = self._ended, perf_counter()
-        self._others = (self._ended - before) / self._resting if before is not None else 0.0
-        self._resting = 0
+        self._times.go_on(self)
 
     @fence("writing the numbers of a step")
     def ended(self) -> None:
@@ -217,7 +261,8 @@ class EveryStep:
     def went_on(self) -> None:
         """The step that has just ended goes on."""
         if self._takes():
-            self._ended = None if self._ended is None else self._ended - self._now.seconds
+            if self._times.ended is not None:
+                self._times.ended -= self._now.seconds
             self._now.seconds = ABSENT
 
     @fence("writing the numbers of the last step")
@@ -242,17 +287,6 @@ class EveryStep:
         if self._now.rate is ABSENT and self._now is not _NO_STEP:
             self._now.rate = float(rates[0])
 
-    def _rest(self) -> None:
-        """Look at no step for a while, if the steps are so short."""
-        last = self._last
-        if last.seconds is ABSENT:
-            return
-        others, self._others = self._others, 0.0
-        self._resting = self._rests.after(last.seconds, others)
-        if self._resting and updates.listener is self:
-            updates.pause(self._resting)
-            passes.listener = None
-
     def _takes(self) -> bool:
         """True if what is told belongs to a step whose row is made."""
         current = self._recorder.interrupted or self._recorder.position
@@ -274,8 +308,7 @@ class EveryStep:
         now, self._now = self._now, _NO_STEP
         now.end_part(1.0 if now.scale is ABSENT else now.scale)
         if now.seconds is ABSENT:
-            began, self._ended = self._ended, perf_counter()
-            now.seconds = ABSENT if began is None else self._ended - began
+            now.seconds = self._times.step_ends()
         others: tuple[float, ...] = now.rate, now.seconds
         if now.scale is not ABSENT:
             self._names = NAMES_OF_SCALED
