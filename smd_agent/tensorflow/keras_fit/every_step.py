@@ -69,7 +69,7 @@ class EveryStep:
         """The steps that have begun last have ended, with the current one."""
         seconds = self._time.ends()
         if self._resting:
-            self._others, self._resting = seconds / self._count, 0
+            self._others, self._resting = 0.0 if seconds is ABSENT else seconds / self._count, 0
             return
         now, self._now = self._now, None
         if now is not None:

@@ -22,7 +22,7 @@ from smd_agent.tensorflow.keras_fit.scalar_variables import Scalars, plain_varia
 # been reset, its number of rows would show. So many steps are looked at on both sides where that number is unexpected.
 _MANY = 8
 # A loss that the rounding of the sum may have changed by more than this part is not told.
-_MOST_ROUNDING = 1e-3
+_MOST_ROUNDING = 1e-2
 # Steps after which a mean that has not counted any of them is looked at no more.
 _LOOKED_AT = 3
 
