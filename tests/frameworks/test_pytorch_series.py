@@ -432,6 +432,22 @@ for step in range(STEPS):
 """
 
 
+def test_an_optimizer_that_is_made_in_a_pause_leaves_no_row_without_a_loss(out, rows, monkeypatch):
+    monkeypatch.setattr("smd_agent.core.budget.Rests.after", lambda rests, seconds, others: 3)
+    model = small()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    hook = hook_for(out, model)
+    for step in range(60):
+        if step in (43, 53):
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+        optimizer.zero_grad()
+        loss_of(model).backward()
+        optimizer.step()
+    hook.close()
+    assert 30 < len({*steps(rows)}) < 60
+    assert None not in losses(rows)
+
+
 @pytest.mark.parametrize("steps, seconds, all_of_them", [(6000, 0, False), (1050, 0.01, True)])
 def test_between_the_rows_of_short_steps_others_rest(runner, steps, seconds, all_of_them):
     script = runner.write(SHORT.replace("STEPS", str(steps)).replace("SECONDS", str(seconds)))

@@ -12,6 +12,7 @@ from smd_agent.formats.series import ABSENT, STEPS_TABLE
 from smd_agent.framework.plain_access import attribute, own_dict
 from smd_agent.framework.series_rows import At, fence
 from smd_agent.pytorch.model.tracked_module import TrackedModule
+from smd_agent.pytorch.optimizer_watch import updates
 from smd_agent.pytorch.plain_access import groups_of
 from smd_agent.pytorch.series.clip_norms import Measured
 from smd_agent.pytorch.series.late_rows import LateRows, Number
@@ -190,7 +191,8 @@ class EveryStep:
     def ended(self) -> None:
         """The current training step has ended."""
         self.culprits.step_ended()
-        if self._takes():
+        # In a pause nothing is known of it but its end.
+        if updates.listener is self and self._takes():
             self._write()
 
     @fence("going on with a step")
