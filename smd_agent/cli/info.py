@@ -68,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
     options = {
         name: "" if value is True else value
         for name in (*launcher.VALUE_OPTIONS, *launcher.FLAGS)
-        if (value := getattr(args, name[2:])) not in (None, False)
+        if (value := getattr(args, name[2:].replace("-", "_"))) not in (None, False)
     }
     found = situation(options, target)
     if args.json:
