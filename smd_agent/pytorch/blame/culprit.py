@@ -193,8 +193,7 @@ class Culprits(CulpritFinder):
             try:
                 result = replay(tracked, call, self._models.recorder.position, wanted)
             except NotReplayed as error:
-                reason = f"; {tracked.names.title} is not run again: {error}"
-                continue
+                return f"not known; {tracked.names.title} is not run again: {error}"
             made = result.operations.nan or result.operations.infinite
             if live is not None and not has_same_nodes(live, call, result):
                 reason = f"; {tracked.names.title}, run again, does something else than in the step"
@@ -282,8 +281,11 @@ def _infinite_output(result: Result) -> Made | None:
 
 @apart
 def _after_model(live: Graph, behind: int, reason: str) -> str:
-    found = loss_graph.maker(live, behind)
     because = f" ({reason})" if reason else ""
+    if reason and live.is_compiled:
+        # The graph of compiled code has its outputs alone.
+        return f"not known{because}"
+    found = loss_graph.maker(live, behind)
     if found is None:
         names = {loss_graph.operation_of(node) for number, node in live.nodes.items() if number >= behind}
         after = f"what computes the loss after the model: {', '.join(sorted(names))}" if behind else "not known"

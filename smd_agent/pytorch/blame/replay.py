@@ -109,7 +109,8 @@ def replay(
         raise NotReplayed(f"its code {error}") from None
     except Refused as error:
         raise NotReplayed(str(error)) from None
-    except RuntimeError as error:
+    except Exception as error:
+        # Code that ran well in the step may raise anything when it runs once more.
         raise NotReplayed(guard.describe(error)) from None
 
 
