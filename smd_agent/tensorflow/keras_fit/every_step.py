@@ -37,6 +37,8 @@ class EveryStep:
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
         self._time = StepTime()
+        # Up to the end of what is done for the row, so that this falls into the step that has one.
+        self._with_rows = StepTime()
         self._rests = Rests(SHARE / 2)
         self._models: WeakIdentityMap[RunningStep[Any], _ModelNumbers] = WeakIdentityMap()
         self._now: _ModelNumbers | None = None
@@ -69,15 +71,17 @@ class EveryStep:
         """The steps that have begun last have ended, with the current one."""
         seconds = self._time.ends()
         if self._resting:
-            self._others, self._resting = 0.0 if seconds is ABSENT else seconds / self._count, 0
+            took = self._with_rows.ends()
+            self._others, self._resting = 0.0 if took is ABSENT else took / self._count, 0
             return
         now, self._now = self._now, None
         if now is not None:
             self._recorder.series.add(STEPS_TABLE, *now.end(seconds))
             self._last, self._newest = now, self._recorder.position.newest
-            if seconds is not ABSENT:
+            took = self._with_rows.ends()
+            if took is not ABSENT:
                 others, self._others = self._others, 0.0
-                self._count = self._resting = self._rests.after(seconds, others)
+                self._count = self._resting = self._rests.after(took, others)
 
 
 class _ModelNumbers:
