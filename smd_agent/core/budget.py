@@ -129,7 +129,8 @@ class Rests:
             self._without.append(others)
         if self._rows < FIRST_ROWS:
             return 0
-        step, cost = median(self._without or self._with), _ROW_SECONDS
+        # A pause of the program amid a few steps without a row would be taken for their usual time.
+        step, cost = min(median(self._with), median(self._without or self._with)), _ROW_SECONDS
         if len(self._without) == _LOOKED_AT:
             cost = min(max(median(self._with) - step, cost / 4), cost * 4)
         wanted = cost / (self._share * max(step, 1e-9))

@@ -71,6 +71,15 @@ def test_rows_take_a_small_share_of_short_steps(seconds, cost):
     assert (rows(seconds, cost) - FIRST_ROWS - FIRST) * cost <= 1.1 * 0.01 * 20_000 * seconds
 
 
+@pytest.mark.parametrize("pause", [0.01, 0.1, 10.0])
+def test_a_pause_of_the_program_amid_steps_without_a_row_does_not_end_rests(pause):
+    rests = Rests(0.005)
+    while not rests.after(0.0026, 0.0):
+        pass
+    assert all(rests.after(0.0026, pause) for _ in range(20))
+    assert all(rests.after(0.0026, 0.0025) for _ in range(100))
+
+
 def test_each_step_that_is_not_short_has_a_row():
     assert rows(0.02, 0.00006, 3000) == 3000
     assert rows(0.1, 0.0002, 3000) == 3000
