@@ -12,6 +12,8 @@ from smd_agent.framework.hook import FrameworkHook
 class Opener:
     """Notes what steps are opened and closed; which are due follows from the seed."""
 
+    names_culprits = False
+
     def __init__(self, seed):
         self.clocks = {mode: ModeClock(mode) for mode in ModeKeys}
         self.position = RunPosition(self.clocks[ModeKeys.GLOBAL])

@@ -227,7 +227,10 @@ def main():  # noqa: C901 - one training with all faults
         digest.update(torch.get_rng_state().numpy().tobytes())
         digest.update(repr((random.getstate(), np.random.get_state()[1].tolist())).encode())
     attributes = {name: value for name, value in vars(model).items() if not name.startswith("_")}
-    print(kind, seed, rank, digest.hexdigest(), repr(attributes), os.environ.get("CALLS"), flush=True)
+    words = kind, seed, rank, digest.hexdigest(), repr(attributes), os.environ.get("CALLS")
+    # At once: another rank may write, too.
+    sys.stdout.write(f"{' '.join(map(str, words))}\n")
+    sys.stdout.flush()
     if kind == "hooked":
         print(calls)
     if "RANK" in os.environ:
