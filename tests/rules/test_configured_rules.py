@@ -62,6 +62,8 @@ def train(folder, *rules, steps=12, rate=0.01, **content):
     """Train as a hook file with these rules says, with an evaluation at every third step."""
     torch.manual_seed(0)
     guard.lines.said.clear()
+    # Rules that look on would speak amid other tests.
+    content["HookParameters"] = {"live_rules": "", **content.get("HookParameters", {})}
     hook = smd.Hook.from_settings(load_settings(Source("hook.json", text=hook_text(folder, *rules, **content))))
     model = Net()
     hook.register_module(model)

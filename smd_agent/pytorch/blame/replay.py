@@ -53,6 +53,12 @@ _SPACES = (torch._C._VariableFunctions, torch._C._nn)
 _is_profiled = probe(torch, "_C._autograd._profiler_enabled", False)
 _engine: Any = torch.autograd.Variable._execution_engine
 
+# Code that ran well in the step may raise any of these when it runs once more.
+_OF_CODE = (
+    *(ArithmeticError, AssertionError, AttributeError, LookupError, NameError),
+    *(RuntimeError, StopIteration, TypeError, ValueError),
+)
+
 
 class NotReplayed(Exception):
     """The call cannot be made again, or is not the same then; why, in words."""
@@ -109,8 +115,7 @@ def replay(
         raise NotReplayed(f"its code {error}") from None
     except Refused as error:
         raise NotReplayed(str(error)) from None
-    except Exception as error:
-        # Code that ran well in the step may raise anything when it runs once more.
+    except _OF_CODE as error:
         raise NotReplayed(guard.describe(error)) from None
 
 
