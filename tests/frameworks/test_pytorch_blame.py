@@ -48,6 +48,7 @@ NAMED = {
     "printing hook": r"log made -inf of values from 0 to .*not run again: its code calls print",
     "drawing": r"log made -inf of values from 0 to .*not run again: its code calls random",
     "drawing numpy": r"log made -inf of values from 0 to .*not run again: its code uses a RandomState",
+    "drawing of its own": r"log made -inf of values from 0 to .*not run again",
     "environment": r"log made -inf of values from 0 to .*not run again",
     "branching": r"log made -inf of values .*Branching, run again, has other values than in the step",
 }

@@ -119,6 +119,17 @@ class DrawingNumPy(Log):
         return x + float(np.random.rand()) * 1e-3
 
 
+class DrawingOfItsOwn(Log):
+    """Draws from a generator of its own, an object without attributes."""
+
+    def __init__(self):
+        super().__init__()
+        self._own = torch.Generator().manual_seed(1)
+
+    def noted(self, x):
+        return x + torch.rand(1, generator=self._own) * 1e-3
+
+
 class Environment(Log):
     def noted(self, x):
         os.environ["CALLS"] = str(int(os.environ.get("CALLS", 0)) + 1)
@@ -154,6 +165,7 @@ NETS = {
     "printing": Printing,
     "drawing": Drawing,
     "drawing numpy": DrawingNumPy,
+    "drawing of its own": DrawingOfItsOwn,
     "environment": Environment,
     "branching": Branching,
     "hooked": Log,
