@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import gc
 import importlib.util
 import os
 import subprocess
@@ -17,6 +16,7 @@ from harness.written_runs import started
 from smd_agent import create_trial, guard, session
 from smd_agent.core.collection_manager import CollectionManager
 from smd_agent.framework import optimizer_settings
+from smd_agent.framework.weak_references import WeakIdentityMap
 from smd_agent.rules.judging import Judging
 
 torch = pytest.importorskip("torch")
@@ -145,13 +145,12 @@ def clean(made_once):
 
 
 @pytest.fixture
-def trained(tmp_path):
+def trained(tmp_path, monkeypatch):
     """Make a run of a training."""
 
     def make(training, **arguments):
-        if optimizer_settings._titles.pairs():
-            # An optimizer of a test before is in a circle with its scheduler, and has a name that this one wants.
-            gc.collect()
+        # An optimizer of a test before may be there yet, and have a name that this one wants.
+        monkeypatch.setattr(optimizer_settings, "_titles", WeakIdentityMap())
         return Trained(tmp_path / f"run{len([*tmp_path.iterdir()])}", training, **arguments)
 
     return make
