@@ -18,6 +18,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils.checkpoint import checkpoint
 
 import smd_agent.pytorch as smd
+from smd_agent.pytorch.optimizer_watch import updates
 
 SELDOM = smd.SaveConfig(save_interval=1000)
 
@@ -446,6 +447,30 @@ def test_an_optimizer_that_is_made_in_a_pause_leaves_no_row_without_a_loss(out, 
     hook.close()
     assert 30 < len({*steps(rows)}) < 60
     assert None not in losses(rows)
+
+
+def test_a_pause_that_a_further_model_ends_counts_into_no_step(out, rows, monkeypatch):
+    now = 0.0
+    monkeypatch.setattr("smd_agent.pytorch.series.step_times.perf_counter", lambda: now)
+    monkeypatch.setattr("smd_agent.core.budget.Rests.after", lambda rests, seconds, others: 3)
+    model, other = small(), small()
+    optimizer = torch.optim.SGD([*model.parameters(), *other.parameters()], lr=0.1)
+    hook = hook_for(out, model)
+    registered = False
+    for step in range(60):
+        if step > 40 and updates.rest == 1 and not registered:
+            hook.register_module(other)
+            registered = True
+        optimizer.zero_grad()
+        (loss_of(model) + loss_of(other)).backward()
+        # So short that norms are measured seldom.
+        now += 2.0**-13
+        optimizer.step()
+    hook.close()
+    assert registered
+    lasted = [row.get("series/seconds") for row in rows("steps")[1:]]
+    assert {*lasted} == {2.0**-13, None}
+    assert lasted.count(None) == 1
 
 
 @pytest.mark.parametrize("steps, seconds, all_of_them", [(6000, 0, False), (1050, 0.01, True)])

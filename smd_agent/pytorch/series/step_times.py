@@ -30,9 +30,10 @@ class StepTimes:
         self._seconds = 0.0
 
     def step_ends(self) -> float:
-        """Seconds since the end of the step before; absent for the first one."""
+        """Seconds since the end of the step before; absent for the first one, and after a pause that was broken off."""
         before, self._ended = self._ended, perf_counter()
-        return ABSENT if before is None else self._ended - before
+        broken_off, self._paused = self._paused > 0, 0
+        return ABSENT if before is None or broken_off else self._ended - before
 
     def take_back(self, seconds: float) -> None:
         """The step that has just ended after so long goes on."""
@@ -41,14 +42,15 @@ class StepTimes:
     def pause(self, listener: Any, seconds: float) -> None:
         """Begin a pause after a row, if there is to be one; ``seconds``: that the step of the row took."""
         before, self._seconds = self._seconds, 0.0
-        self._paused = self._rests.after(seconds, before)
-        if self._paused and updates.listener is listener:
-            updates.pause(self._paused)
+        count = self._rests.after(seconds, before)
+        if count and updates.listener is listener:
+            self._paused = count
+            updates.pause(count)
             passes.listener = clipping.listener = None
 
     def go_on(self, listener: Any) -> None:
         """End the pause, as its last step has ended."""
         passes.listener = clipping.listener = listener
+        count, self._paused = self._paused, 0
         lasted = self.step_ends()
-        self._seconds = 0.0 if lasted is ABSENT else lasted / self._paused
-        self._paused = 0
+        self._seconds = 0.0 if lasted is ABSENT else lasted / count
