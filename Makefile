@@ -13,7 +13,7 @@ named = "$$(cat .venv-$(1)/.python 2>/dev/null)"
 INTERPRETERS = SMDEBUG_PYTHON=$(call named,smdebug) OLDEST_PYTHON=$(call named,oldest) \
   SMDEBUG_MXNET_PYTHON=$(call named,smdebug-mxnet) MXNET_PYTHON=$(call named,mxnet) \
   TENSORBOARD_PYTHON=$(call named,tensorboard)
-SOURCES := $(shell find smd_agent -name '*.py' -o -name '*.c' -o -name py.typed) \
+SOURCES := $(shell find smd_agent -name '*.py' -o -name '*.c' -o -path '*/static/*' -o -name py.typed) \
   $(wildcard smd_agent.pth smd_agent.start) sitecustomize.py hatch_build.py pyproject.toml README.md LICENSE
 DEMO_RUN := smd_runs/digits
 comma := ,

@@ -66,11 +66,12 @@ function columnOf(grid, step) {
   return low - 1;
 }
 
-// Where a column ends: it is as wide as the one before it where it is the last.
+// Where a column ends: it is as wide as the one before it where it is the last, but a small part of all.
 function endOf(grid, column) {
   const steps = grid.steps;
   if (column + 1 < steps.length) return steps[column + 1];
-  return steps[column] + (steps.length > 1 ? steps[column] - steps[column - 1] : 1);
+  if (!column) return steps[0] + 1;
+  return steps[column] + Math.min(steps[column] - steps[column - 1], Math.max(1, (steps[column] - steps[0]) / 20));
 }
 
 // A DOM element whose texts are put in as text.

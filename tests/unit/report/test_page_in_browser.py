@@ -90,6 +90,24 @@ def test_one_range_of_steps(open_page):
     assert open_page.range_of('[data-chart="loss"]') == [0, 40]
 
 
+def test_a_last_step_far_from_the_one_before_takes_a_small_part(browser, folder):
+    run, manager = started(folder / "sparse"), CollectionManager()
+    for collection, name in (("losses", "loss"), ("gradients", "gradient/a")):
+        manager.get(collection).include(f"^{name}$")
+    run.write_collections(manager.to_json())
+    for step in (*range(10), 100, 200):
+        file = run.begin_step(step, ModeKeys.TRAIN, step)
+        file.add("loss", np.float32(1 + step))
+        file.add("gradient/a", np.full(3, 1.0 + step))
+        run.commit(file)
+    run.close(True)
+    with shown(browser, folder, page_of(folder / "sparse")) as opened:
+        assert opened.range_of('[data-chart="loss"]') == [0, 210]
+        opened.see(GRADIENTS)
+        assert opened.range_of(GRADIENTS) == [0, 210]
+        assert color_at(opened, GRADIENTS, 0.99, 0.5) != color_at(opened, GRADIENTS, 0.9, 0.5)
+
+
 def test_the_loss_is_zoomed_by_dragging(open_page):
     open_page.see("[data-chart=loss]")
     box = open_page.tab.locator("[data-chart=loss] .u-over").bounding_box()
