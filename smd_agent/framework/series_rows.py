@@ -48,9 +48,18 @@ class StepTime:
     """The time from the end of one step to that of the next."""
 
     def __init__(self) -> None:
+        self.begin_anew()
+
+    def begin_anew(self) -> None:
+        """Forget the last step."""
         self._ended: float | None = None
 
     def ends(self) -> float:
         """Seconds since the last step has ended, now that one has; ``ABSENT`` of the first one."""
         before, self._ended = self._ended, perf_counter()
         return ABSENT if before is None else self._ended - before
+
+    def take_back(self, seconds: float) -> None:
+        """The step that has just ended after so long goes on."""
+        if self._ended is not None:
+            self._ended -= seconds

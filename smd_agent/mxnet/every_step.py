@@ -14,13 +14,13 @@ from typing import Any, NamedTuple
 
 from mxnet.ndarray import NDArray
 
-from smd_agent.core.budget import SHARE, Rests
 from smd_agent.core.modes import ModeKeys
 from smd_agent.core.recorder import Recorder
 from smd_agent.core.series import Series
 from smd_agent.formats.series import ABSENT, STEPS_TABLE
 from smd_agent.framework.plain_access import bases_of, elements_of, is_a, own_dict
 from smd_agent.framework.replaced_functions import Function, Patch, Until
+from smd_agent.framework.series_pauses import StepTimes
 from smd_agent.framework.series_rows import LEARNING_RATE, LOSS, SECONDS, At, fence
 from smd_agent.mxnet.arrays import arrays_in
 from smd_agent.mxnet.backward_calls import passes
@@ -117,49 +117,28 @@ class LateRows:
         self._rows, self._lock = deque(), threading.Lock()
 
 
-class _Times:
-    """The times of one hook's steps and rows, and the rests: short steps that have no row.
+class _Times(StepTimes):
+    """The times of one hook's steps and rows.
 
     Attributes:
-        ended: when the last step has ended.
         took: seconds that the row of the current step has taken the program's thread.
     """
 
-    def __init__(self) -> None:
-        self._rests = Rests(SHARE / 2)
-        self.begin_anew()
-
     def begin_anew(self) -> None:
-        """Forget the time of the last step and the rest."""
-        self.ended: float | None = None
+        """Forget the time of the last step and the pause."""
+        super().begin_anew()
         self.took = 0.0
-        self._resting = 0
-        # What a step of the last rest took; and of the last one that there was.
-        self._others = self._step = 0.0
+        # What a step of the last pause took that there was.
+        self._step = 0.0
 
-    def step_ends(self) -> float:
-        """Seconds since the end of the step before; absent for the first one."""
-        before, self.ended = self.ended, perf_counter()
-        return ABSENT if before is None else self.ended - before
-
-    def rest(self, listener: Any, seconds: float) -> None:
-        """Begin a rest after a row, if there is to be one; ``seconds``: that the step of the row took."""
-        others, self._others = self._others, 0.0
+    def pause(self, listener: Any, seconds: float) -> None:
+        """Begin a pause after a row, if there is to be one; ``seconds``: that the step of the row took."""
         took, self.took = self.took, 0.0
-        self._step = others or self._step
+        self._step = self.seconds or self._step
         if self._step:
             # Where the program waits for the engine later, its steps do not show what a row takes.
             seconds = max(seconds, self._step + took)
-        self._resting = self._rests.after(seconds, others)
-        if self._resting and updates.listener is listener:
-            updates.pause(self._resting)
-            passes.listener = None
-
-    def go_on(self, listener: Any) -> None:
-        """End the rest, as its last step has ended."""
-        passes.listener = listener
-        lasted = self.step_ends()
-        self._others = 0.0 if lasted is ABSENT else lasted / self._resting
+        super().pause(listener, seconds)
 
 
 class EveryStep:
@@ -174,7 +153,7 @@ class EveryStep:
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
-        self._times = _Times()
+        self._times = _Times(updates, (passes,))
         self._names = NAMES
         self.drop()
 
@@ -243,7 +222,7 @@ class EveryStep:
                 self._write()
                 self._times.took += perf_counter() - begun
             if ends and self._last.seconds is not ABSENT:
-                self._times.rest(self, self._last.seconds)
+                self._times.pause(self, self._last.seconds)
 
     @fence("looking at an update")
     def rested(self) -> None:
@@ -261,8 +240,7 @@ class EveryStep:
     def went_on(self) -> None:
         """The step that has just ended goes on."""
         if self._takes():
-            if self._times.ended is not None:
-                self._times.ended -= self._now.seconds
+            self._times.take_back(self._now.seconds)
             self._now.seconds = ABSENT
 
     @fence("writing the numbers of the last step")
@@ -308,7 +286,7 @@ class EveryStep:
         now, self._now = self._now, _NO_STEP
         now.end_part(1.0 if now.scale is ABSENT else now.scale)
         if now.seconds is ABSENT:
-            now.seconds = self._times.step_ends()
+            now.seconds = self._times.ends()
         others: tuple[float, ...] = now.rate, now.seconds
         if now.scale is not ABSENT:
             self._names = NAMES_OF_SCALED

@@ -11,6 +11,7 @@ from smd_agent.core.clock import RunPosition
 from smd_agent.core.failure_domains import STEPS
 from smd_agent.framework.optimizer_turns import UpdateRounds
 from smd_agent.framework.replaced_functions import Function, is_replaced, replace
+from smd_agent.framework.series_pauses import Paused, ToldUpdates
 from smd_agent.framework.training_step import TrainingSteps
 from smd_agent.framework.weak_references import WeakIdentityMap
 from smd_agent.interpreter.hidden_frames import unseen
@@ -29,7 +30,7 @@ class Trained(Protocol):
         """The parameters of the blocks that it knows."""
 
 
-class UpdateListener(Protocol):
+class UpdateListener(Paused, Protocol):
     """Is told of every update, in saved steps and in others; it raises nothing."""
 
     def before_update(self, trainer: Any) -> Callable[[], object] | None:
@@ -38,26 +39,19 @@ class UpdateListener(Protocol):
     def after_update(self, trainer: Any, ends: bool) -> None:
         """A Trainer has updated its parameters; ``ends``: and with that the current training step has ended."""
 
-    def rested(self) -> None:
-        """The next update is told of again; the last one that was not has ended a step."""
 
-
-class _Updates:
+class _Updates(ToldUpdates[UpdateListener]):
     """The one of the process.
 
     Attributes:
         rounds: of the Trainers.
-        listener: is told of updates; None if nobody wants that.
-        rest: how many updates it is not told of, before it is again.
         end: called before the next update, which it keeps from taking place by raising; None if it is to take place.
     """
 
     def __init__(self) -> None:
+        super().__init__()
         self.end: Callable[[], object] | None = None
         self.rounds = UpdateRounds(self._takes_part)
-        self.listener: UpdateListener | None = None
-        self.rest = 0
-        self._resting: UpdateListener | None = None
         self._trained: Trained | None = None
         # Those of whose parameters a block has been called, if only to evaluate it.
         self._in_use: WeakIdentityMap[Any, bool] = WeakIdentityMap()
@@ -81,24 +75,6 @@ class _Updates:
         self._position = trained.steps.position
         self._position.unsure = True
         self._look_at_trainers()
-
-    def tell(self, listener: UpdateListener) -> None:
-        """Tell this one, and no other, from now on."""
-        self.listener, self.rest, self._resting = listener, 0, None
-
-    def pause(self, count: int) -> None:
-        """Tell the listener of so many updates nothing, and then that this is over."""
-        self.listener, self._resting, self.rest = None, self.listener, count
-
-    def _count_rest(self) -> None:
-        self.rest -= 1
-        if not self.rest:
-            self._go_on()
-
-    def _go_on(self) -> None:
-        self.listener, self._resting, self.rest = self._resting, None, 0
-        if self.listener is not None:
-            self.listener.rested()
 
     def evaluated(self, parameters: Iterable[Parameter]) -> None:
         """A block that nothing has trained yet has been called to evaluate it."""
@@ -206,7 +182,7 @@ class _Updates:
                 if listener is not None:
                     listener.after_update(trainer, True)
                 elif self.rest:
-                    self._count_rest()
+                    self.count_rest()
             else:
                 if listener is not None:
                     listener.after_update(trainer, False)
@@ -224,7 +200,7 @@ class _Updates:
         self._trained.steps.updated(trainer)
         if self.rest and self._trained.steps.position.updated:
             # Updates do not end steps one by one any more.
-            self._go_on()
+            self.go_on()
 
     def _takes_part(self, candidate: Any, updating: Any) -> bool:
         own = _ids(candidate)

@@ -15,6 +15,7 @@ from smd_agent.core.modes import ModeKeys
 from smd_agent.framework.error_boundary import own_failure
 from smd_agent.framework.optimizer_turns import UpdateRounds
 from smd_agent.framework.replaced_functions import is_replaced, replace
+from smd_agent.framework.series_pauses import Paused, ToldUpdates
 from smd_agent.framework.training_step import TrainingSteps
 from smd_agent.interpreter.callers import callers
 from smd_agent.interpreter.hidden_frames import unseen
@@ -41,7 +42,7 @@ class Trained(Protocol):
         """These have been updated, and no model that it knows has been called since the last update."""
 
 
-class UpdateListener(Protocol):
+class UpdateListener(Paused, Protocol):
     """Is told of every update, in saved steps and in others; it raises nothing."""
 
     def before_update(self, optimizer: Any, args: Any, kwargs: Any) -> None:
@@ -50,9 +51,6 @@ class UpdateListener(Protocol):
     def after_update(self, optimizer: Any, ends: bool) -> None:
         """An optimizer has updated its parameters; ``ends``: and with that the current training step has ended."""
 
-    def rested(self) -> None:
-        """The next update is told of again; the last one that was not has ended a step."""
-
     def scaler_steps(self, scaler: Any) -> None:
         """A scaler is about to have an optimizer update its parameters, or to skip that."""
 
@@ -60,22 +58,18 @@ class UpdateListener(Protocol):
         """A scaler has skipped an update."""
 
 
-class _Updates:
+class _Updates(ToldUpdates[UpdateListener]):
     """The one of the process.
 
     Attributes:
         rounds: of the optimizers.
-        listener: is told of updates; None if nobody wants that.
-        rest: how many updates it is not told of, before it is again.
         end: called before the next update, which it keeps from taking place by raising; None if it is to take place.
     """
 
     def __init__(self) -> None:
+        super().__init__()
         self.rounds = UpdateRounds(self._takes_part)
-        self.listener: UpdateListener | None = None
-        self.rest = 0
         self.end: Callable[[], object] | None = None
-        self._resting: UpdateListener | None = None
         self._trained: Trained | None = None
         # Of what is trained, once that is known.
         self._position = RunPosition(ModeClock(ModeKeys.GLOBAL))
@@ -99,22 +93,8 @@ class _Updates:
 
     def tell(self, listener: UpdateListener) -> None:
         """Tell this one, and no other, from now on."""
-        self.listener, self.rest, self._resting = listener, 0, None
+        super().tell(listener)
         self._watch()
-
-    def pause(self, count: int) -> None:
-        """Tell the listener of so many updates nothing, and then that this is over."""
-        self.listener, self._resting, self.rest = None, self.listener, count
-
-    def _count_rest(self) -> None:
-        self.rest -= 1
-        if not self.rest:
-            self._go_on()
-
-    def _go_on(self) -> None:
-        self.listener, self._resting, self.rest = self._resting, None, 0
-        if self.listener is not None:
-            self.listener.rested()
 
     def _watch(self) -> None:
         self._register()
@@ -209,7 +189,7 @@ class _Updates:
                     if listener is not None:
                         listener.after_update(optimizer, True)
                     elif self.rest:
-                        self._count_rest()
+                        self.count_rest()
                 else:
                     if listener is not None:
                         listener.after_update(optimizer, False)
@@ -232,7 +212,7 @@ class _Updates:
             self._trained.steps.updated(optimizer)
         if self.rest and self._position.updated:
             # Updates do not end steps one by one any more.
-            self._go_on()
+            self.go_on()
 
     def _wrap_scaler_step(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def step(scaler: Any, optimizer: Any, *args: Any, **kwargs: Any) -> Any:

@@ -396,6 +396,29 @@ def test_a_trainer_that_is_made_amid_a_rest_leaves_no_row_without_a_loss(out, ro
     assert all("series/loss" in row and "series/learning_rate" in row for row in rows("steps"))
 
 
+def test_a_pause_that_a_further_block_ends_counts_into_no_step(out, rows, monkeypatch):
+    now = 0.0
+    monkeypatch.setattr("smd_agent.framework.series_rows.perf_counter", lambda: now)
+    monkeypatch.setattr("smd_agent.core.budget.Rests.after", lambda rests, seconds, others: 3)
+    net, other = small(), small("other_")
+    trainer, hook = trainer_of(net), hook_for(out, net)
+    registered = False
+    for step in range(60):
+        if step > 40 and updates.rest == 1 and not registered:
+            hook.register_block(other)
+            registered = True
+        with autograd.record():
+            loss = loss_of(net)
+        loss.backward()
+        now += 1
+        trainer.step(6)
+    hook.close()
+    assert registered
+    lasted = [row.get("series/seconds") for row in rows("steps")[1:]]
+    assert {*lasted} == {1.0, None}
+    assert lasted.count(None) == 1
+
+
 def test_steps_of_other_threads_do_no_harm(out, rows):
     nets = [small(f"net{number}_") for number in range(2)]
     hook = hook_for(out, *nets)

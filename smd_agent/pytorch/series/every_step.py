@@ -10,16 +10,16 @@ from smd_agent.core.modes import ModeKeys
 from smd_agent.core.recorder import Recorder
 from smd_agent.formats.series import ABSENT, STEPS_TABLE
 from smd_agent.framework.plain_access import attribute, own_dict
+from smd_agent.framework.series_pauses import StepTimes
 from smd_agent.framework.series_rows import At, fence
 from smd_agent.pytorch.model.tracked_module import TrackedModule
 from smd_agent.pytorch.optimizer_watch import updates
 from smd_agent.pytorch.plain_access import groups_of
-from smd_agent.pytorch.series.clip_norms import Measured
+from smd_agent.pytorch.series.clip_norms import Measured, clipping
 from smd_agent.pytorch.series.late_rows import LateRows, Number
 from smd_agent.pytorch.series.named_parameters import GRADIENT, UPDATE
 from smd_agent.pytorch.series.norms import Norms
-from smd_agent.pytorch.series.roots import ScaledLosses, added, number_of, scale_of
-from smd_agent.pytorch.series.step_times import StepTimes
+from smd_agent.pytorch.series.roots import ScaledLosses, added, number_of, passes, scale_of
 from smd_agent.pytorch.training_threads import TrainingThreads
 
 NAMES: tuple[str, ...] = ("series/loss", GRADIENT, UPDATE, "series/learning_rate", "series/seconds")
@@ -91,7 +91,7 @@ class EveryStep:
         self._late = LateRows(recorder.series)
         self._losses = ScaledLosses()
         self._names = NAMES
-        self._times = StepTimes()
+        self._times = StepTimes(updates, (passes, clipping))
         self._begin_anew()
 
     def _begin_anew(self) -> None:
@@ -239,7 +239,7 @@ class EveryStep:
     def _write(self) -> None:
         now, self._now = self._now, _NO_STEP
         if now.seconds is ABSENT:
-            now.seconds = self._times.step_ends()
+            now.seconds = self._times.ends()
         norms = self._norms
         numbers: tuple[Number, ...] = now.loss, norms.gradients.total, norms.updates.total, now.rate, now.seconds
         if now.scale is not ABSENT:
