@@ -12,6 +12,7 @@ from harness.keras_ways import KerasRuns
 from harness.programs import ProgramRuns
 from harness.runner import SUBJECTS, Runner
 from harness.scenes import Played
+from harness.series import collected
 
 from smd_agent import guard, session
 from smd_agent.analysis.trial import create_trial
@@ -133,3 +134,9 @@ def own_hook():
 @pytest.fixture
 def out(tmp_path):
     return str(tmp_path / "run")
+
+
+@pytest.fixture
+def rows(monkeypatch):
+    """The rows of all tables that are written, as dicts: numbers that are absent are left out."""
+    return collected(monkeypatch)

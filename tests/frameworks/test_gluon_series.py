@@ -11,7 +11,6 @@ import pytest
 
 mxnet = pytest.importorskip("mxnet")
 
-from harness.series import collected
 from mxnet import autograd, gluon, nd
 from mxnet.gluon import nn
 
@@ -22,12 +21,6 @@ from smd_agent.mxnet.late_losses import Sums
 from smd_agent.mxnet.trainer_watch import updates
 
 SELDOM = smd.SaveConfig(save_interval=1000)
-
-
-@pytest.fixture
-def rows(monkeypatch):
-    """The rows of all tables that are written, as dicts: numbers that are absent are left out."""
-    return collected(monkeypatch)
 
 
 @pytest.fixture

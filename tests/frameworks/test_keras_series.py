@@ -13,7 +13,6 @@ tf = pytest.importorskip("tensorflow")
 from harness.compare import assert_untouched, run_both
 from harness.keras_ways import QUIET
 from harness.killed import assert_series_survives
-from harness.series import collected
 
 import smd_agent.tensorflow as smd
 from smd_agent import guard
@@ -126,12 +125,6 @@ model.fit(x[:16], y[:16], batch_size=16, epochs=100000, verbose=0, callbacks=[Te
 """
 # As the script of a test has one of that name.
 KILLED = KILLED.replace("def tell(model)", "def tell_all(model)")
-
-
-@pytest.fixture
-def rows(monkeypatch):
-    """The rows of all tables that are written, as dicts."""
-    return collected(monkeypatch)
 
 
 @pytest.fixture

@@ -12,37 +12,13 @@ pytest.importorskip("torch")
 
 import torch
 from harness.compare import assert_untouched, run_both
-from harness.series import collected
+from harness.pytorch_series import SELDOM, hook_for, loss_of, small
 from torch import nn
 from torch.overrides import TorchFunctionMode
 from torch.utils.checkpoint import checkpoint
 
 import smd_agent.pytorch as smd
 from smd_agent.pytorch.optimizer_watch import updates
-
-SELDOM = smd.SaveConfig(save_interval=1000)
-
-
-@pytest.fixture
-def rows(monkeypatch):
-    """The rows of all tables that are written, as dicts: numbers that are absent are left out."""
-    return collected(monkeypatch)
-
-
-def small():
-    torch.manual_seed(0)
-    return nn.Sequential(nn.Linear(5, 4), nn.Tanh(), nn.Linear(4, 3))
-
-
-def hook_for(out, *models):
-    hook = smd.Hook(out, save_config=SELDOM)
-    for model in models:
-        hook.register_module(model)
-    return hook
-
-
-def loss_of(model, size=6):
-    return nn.CrossEntropyLoss()(model(torch.randn(size, 5)), torch.randint(0, 3, (size,)))
 
 
 def losses(rows):

@@ -9,40 +9,16 @@ import pytest
 pytest.importorskip("torch")
 
 import torch
-from harness.series import collected
+from harness.pytorch_series import hook_for, loss_of, small
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-import smd_agent.pytorch as smd
 from smd_agent.core import budget
 from smd_agent.pytorch.series import norms
 from smd_agent.pytorch.series.lengths import lengths_of, measured_parts, together
 
-SELDOM = smd.SaveConfig(save_interval=1000)
 DTYPES = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
-
-
-@pytest.fixture
-def rows(monkeypatch):
-    """The rows of all tables that are written, as dicts: numbers that are absent are left out."""
-    return collected(monkeypatch)
-
-
-def small():
-    torch.manual_seed(0)
-    return nn.Sequential(nn.Linear(5, 4), nn.Tanh(), nn.Linear(4, 3))
-
-
-def hook_for(out, *models):
-    hook = smd.Hook(out, save_config=SELDOM)
-    for model in models:
-        hook.register_module(model)
-    return hook
-
-
-def loss_of(model, size=6):
-    return nn.CrossEntropyLoss()(model(torch.randn(size, 5)), torch.randint(0, 3, (size,)))
 
 
 def norm(tensor):

@@ -11,7 +11,6 @@ xgboost = pytest.importorskip("xgboost")
 
 from harness.compare import assert_untouched, run_both
 from harness.killed import assert_series_survives
-from harness.series import collected
 
 import smd_agent.xgboost as smd
 from smd_agent import guard
@@ -64,12 +63,6 @@ class Tell(xgboost.callback.TrainingCallback):
         time.sleep(0.02)
 xgboost.train(BINARY, train, 1000000, evals=[(train, "train")], verbose_eval=False, callbacks=[Tell()])
 """
-
-
-@pytest.fixture
-def rows(monkeypatch):
-    """The rows of all tables that are written, as dicts."""
-    return collected(monkeypatch)
 
 
 def data(seed=0):
