@@ -60,6 +60,11 @@ def start_ours_deaf(folder: Path, options: dict[str, Any]) -> None:
     start_agent(folder, {"save_interval": options["interval"], "tap": False}, options["collections"])
 
 
+def start_ours_without_series(folder: Path, options: dict[str, Any]) -> None:
+    """Start our agent so that no step has a row of the series."""
+    start_agent(folder, {"save_interval": options["interval"], "series": False}, options["collections"])
+
+
 def start_ours_live(folder: Path, options: dict[str, Any]) -> None:
     """Start our agent so that all rules look on."""
     parameters = {"save_interval": options["interval"], "live_rules": "all"}
@@ -108,6 +113,7 @@ ARMS = {
     "plain_alone": Arm(alone=True),
     "ours": Arm(load_ours, before=start_ours),
     "ours_deaf": Arm(load_ours, before=start_ours_deaf),
+    "ours_without_series": Arm(load_ours, before=start_ours_without_series),
     "ours_live": Arm(load_ours, before=start_ours_live),
     "ours_raw": Arm(load_ours, before=start_ours_raw),
     "old": Arm(load_old, after=register_old),

@@ -1,4 +1,4 @@
-"""What the series costs: a row of eight numbers in a short step, and a run of a million rows, written and read."""
+"""What the series costs: in a step, a row of eight numbers alone, and a run of a million rows, written and read."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from statistics import mean, median
 
+from benchmarks import switched
 from benchmarks.table import Row
 from smd_agent import create_trial
 from smd_agent.core.collection_manager import CollectionManager
@@ -21,6 +22,15 @@ NAMES = tuple(
     for name in ("loss", "gradient_l2", "update_l2", "learning_rate", "seconds", "loss_scale", "skipped", "accuracy")
 )
 VALUES = (0.1, 1.5, 0.001, 0.01, 0.02, 65536.0, 0.0, 0.9)
+PART = switched.Part("the series", "ours_without_series", "ours")
+# Of short steps, most windows come after the first thousand rows; longer steps have one each.
+CASES = (
+    switched.Case("three_layers", "MLP of 3 layers", steps=10, windows=400, target=1.02),
+    switched.Case("milliseconds_3", "step of 3 ms", steps=3, windows=300, target=1.02),
+    switched.Case("milliseconds_20", "step of 20 ms", steps=1, windows=150, target=1.01),
+    switched.Case("small_fit", "Keras fit of 3 layers", steps=600, windows=12, target=1.02, framework="keras"),
+    switched.Case("fit", "Keras fit of 7 layers", steps=200, windows=12, target=1.02, framework="keras"),
+)
 MILLION = 1_000_000
 MICROSECONDS, MEGABYTES, OPENED, READ = 3.0, 100.0, 1.0, 0.5
 # Larger than the run gets: no row is left out.
@@ -28,7 +38,8 @@ _NO_LIMIT = 1 << 30
 
 
 def rows() -> Iterator[Row]:
-    """Yield how much of our limits is taken."""
+    """Yield the rows of steps; then how much of our limits is taken."""
+    yield from switched.rows(PART, CASES)
     for pause in (0.0, 0.001, 0.005):
         with tempfile.TemporaryDirectory() as folder:
             took = sorted(_added(Path(folder) / "run", pause))

@@ -6,7 +6,7 @@ import importlib
 from pathlib import Path
 from typing import Any
 
-from benchmarks.arms import Arm, start_ours
+from benchmarks.arms import Arm, start_ours, start_ours_without_series
 
 NEVER = 10**9
 
@@ -14,7 +14,7 @@ NEVER = 10**9
 def load_ours() -> None:
     """Import what a capture needs, without starting one."""
     importlib.import_module("smd_agent.patches.tensorflow")
-    for name in ("keras_fit.packages", "tape.watch", "sessions.hook"):
+    for name in ("keras_fit.packages", "tape.tape_loops", "sessions.hook"):
         importlib.import_module(f"smd_agent.tensorflow.{name}")
 
 
@@ -63,6 +63,8 @@ def start_old_unsaved(folder: Path, options: dict[str, Any]) -> None:
 ARMS = {
     "plain": Arm(),
     "unsaved": Arm(load_ours, before=start_unsaved),
+    "ours": Arm(load_ours, before=start_ours),
+    "ours_without_series": Arm(load_ours, before=start_ours_without_series),
     "reductions": Arm(load_ours, before=start_ours),
     "raw": Arm(load_ours, before=start_raw),
     "old_unsaved": Arm(load_old, before=start_old_unsaved),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -138,6 +139,13 @@ def three_layers(folder: Path) -> Training:
     return Training(model, torch.randn(16, 32), folder)
 
 
+def of_width(width: int, batch: int, folder: Path) -> Training:
+    """Build an MLP of three layers of one width."""
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU(), nn.Linear(width, 10))
+    return Training(model, torch.randn(batch, width), folder)
+
+
 def modules_81(folder: Path) -> Training:
     """Build an MLP of 81 modules: the root, 40 linear layers and 40 activations."""
     torch.manual_seed(0)
@@ -179,6 +187,8 @@ def transformer(folder: Path) -> Training:
 
 WORKLOADS: dict[str, Callable[[Path], Training]] = {
     "three_layers": three_layers,
+    "milliseconds_3": partial(of_width, 256, 224),
+    "milliseconds_20": partial(of_width, 512, 512),
     "modules_81": modules_81,
     "cnn": cnn,
     "transformer": transformer,
