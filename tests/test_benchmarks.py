@@ -18,7 +18,7 @@ for load in {arm.load for arm in arms.ARMS.values()} - {getattr(arms, "load_old"
 
 
 @pytest.mark.parametrize(
-    ("arms", "framework"),
+    "arms, framework",
     [("arms", "torch"), ("tensorflow_arms", "tensorflow"), ("boosting_arms", "xgboost"), ("gluon_arms", "mxnet")],
 )
 def test_the_agents_variants_can_be_loaded(arms, framework):

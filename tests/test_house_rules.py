@@ -277,3 +277,13 @@ def test_commands_print_by_one_printer():
     commands = sorted((ROOT / "smd_agent/cli").rglob("*.py"))
     printing = {relative(path) for path in commands if found.search(path.read_text())}
     assert printing == {"smd_agent/cli/output.py"}
+
+
+def test_tests_of_a_framework_that_one_environment_has_are_run_there():
+    for package, environment in (("mxnet", "mxnet"), ("lightning", "trainers")):
+        listed = (ROOT / "tests" / "environments" / f"{environment}.txt").read_text().partition("# tests: ")[2]
+        run = {path for pattern in listed.splitlines()[0].split() for path in ROOT.glob(pattern)}
+        # At the start of a line: the whole file is left out elsewhere.
+        skips = re.compile(rf"^(\w+ = )?pytest\.importorskip\(\"{package}\"\)", re.MULTILINE)
+        needing = {path for path in (ROOT / "tests").rglob("test_*.py") if skips.search(path.read_text("utf-8"))}
+        assert sorted(map(relative, needing - run)) == []
