@@ -28,7 +28,7 @@ from smd_agent.rules.judging import Verdict
 Progress = Callable[[int, int], None] | None
 
 STYLES = ("uPlot.min.css", "page.css")
-LIBRARY = "uPlot.iife.min.js"
+LIBRARY = ("language.js", "uPlot.iife.min.js")
 LICENCE = "uPlot.LICENSE"
 SCRIPTS = (
     "data.js", "axis.js", "colors.js", "lines.js", "heatmap.js", "histogram.js", "detail.js", "links.js", "live.js",
@@ -60,7 +60,7 @@ def made_page(
     bodies = [element("section", element("h2", title), *parts, id=key) for key, title, parts in sections]
     rows = [element("div", element("dt", name), element("dd", value)) for name, value in facts.summary_rows(collected)]
     styles = "\n".join(map(_static, STYLES))
-    library, script = _static(LIBRARY), _script()
+    library, script = "".join(map(_static, LIBRARY)), _script()
     hashes = {"SCRIPTS": _hashes(library, script), "STYLES": _hashes(styles)}
     parts = {
         **hashes,

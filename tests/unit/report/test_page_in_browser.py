@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from harness.hostile_run import NAMES, hostile_run
-from harness.pages import PHONE, large_page, page_of, shown
+from harness.pages import PHONE, Shown, large_page, page_of, shown
 from harness.rule_runs import written
 from harness.written_runs import started
 
@@ -240,6 +240,17 @@ def test_runs_with_little_or_strange_in_them(browser, folder, name, steps):
         opened.tab.click("[data-zoom=in]")
         opened.tab.click("[data-zoom=all]")
         assert (opened.errors, opened.requests) == ([], [])
+
+
+def test_a_browser_without_a_language_draws(browser, folder, page):
+    (folder / "page.html").write_text(page, "utf-8")
+    with browser.new_context(offline=True) as context:
+        context.add_init_script(
+            "Object.defineProperty(navigator, 'language', {get: () => 'en-US@posix', configurable: true})"
+        )
+        opened = Shown(context.new_page(), folder / "page.html")
+        assert opened.range_of('[data-chart="loss"]') == [0, 40]
+        assert opened.errors == []
 
 
 def test_residuals_are_drawn(browser, folder):
