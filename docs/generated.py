@@ -38,6 +38,7 @@ ROOT = Path(__file__).parent.parent
 TYPES = {
     bool: "boolean",
     int: "whole number",
+    float: "number",
     str: "text",
     Any: "anything",
     list[int]: "list of whole numbers",

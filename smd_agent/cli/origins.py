@@ -29,6 +29,7 @@ _OPTIONS = {
     keys.SAVE_INTERVAL.name: ("--every",),
     keys.SAVE_STEPS.name: ("--every",),
     keys.BLAME.name: ("--blame",),
+    keys.BUDGET.name: ("--budget",),
     keys.EXPORT_TENSORBOARD.name: ("--tensorboard",),
     keys.TENSORBOARD_DIR.name: ("--tensorboard",),
     keys.LIVE_RULES.name: ("--rules",),

@@ -15,6 +15,8 @@ usage: python -m smd_agent [run] [options] [--] (script.py | -m module | -c code
                         nan_count, inf_count, dead_share, saturated_share, histogram; statistics is short for min,
                         max, mean, std, l2, abs_mean, zero_share, nan_count, inf_count, dead_share, saturated_share
   --tensorboard DIR     write files for TensorBoard, too: scalars, histograms and distributions
+  --budget PERCENT      of the run's time, for the numbers of every step (default: 1); twice that for what is saved of
+                        steps and boosting rounds though nobody asked for it by name
   --blame               with PyTorch, name what makes a loss or gradients not finite; runs parts of the program again
   --rules NAMES         ask these rules while training goes on, too: names of check --list, "all", and Python files with
                         rules of your own; what one finds is a line at once, and stands in findings.json of the run
@@ -45,23 +47,35 @@ from smd_agent.config.launcher_defaults import default_content
 from smd_agent.config.load import load_settings
 from smd_agent.config.placeholders import literal
 from smd_agent.config.suggestions import misspelt, nearest
-from smd_agent.config.values import InvalidValue, count, on_find
+from smd_agent.config.values import InvalidValue, count, on_find, per_cent
 from smd_agent.core.collection_keys import BUILT_IN_NAMES
 from smd_agent.formats.addresses import is_address
 from smd_agent.printable import shortened
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from typing import Any
+    from collections.abc import Callable, Iterable
+    from typing import Any, TypeVar
 
     from smd_agent.config.settings import HookSettings
+
+    T = TypeVar("T")
 
 ALL = "all"
 FORM_KEYS = ("reductions", "save_raw_tensor", "save_shape", "save_raw_up_to")
 RUNS_FOLDER = "smd_runs"
 
-VALUE_OPTIONS = ("--config", "--out", "--save", "--every", "--reductions", "--tensorboard", "--rules", "--on-find")
+VALUE_OPTIONS = (
+    "--config",
+    "--out",
+    "--save",
+    "--every",
+    "--reductions",
+    "--tensorboard",
+    "--rules",
+    "--on-find",
+    "--budget",
+)
 FLAGS = ("--strict", "--raw", "--blame")
 INTERPRETER_OPTIONS = ("-m", "-c", "-")
 
@@ -195,17 +209,14 @@ def overlay(hook: dict[str, Any], given: dict[str, str]) -> dict[str, Any]:
         entry["CollectionParameters"] = dict(entry.get("CollectionParameters") or {})
         groups.append(entry["CollectionParameters"])
     if "--every" in given:
-        every = _positive(given["--every"], "--every")
+        every = _checked(given, "--every", count)
         _drop(groups, ("save_interval", "save_steps", "save_early", "within_budget"))
         parameters["save_interval"] = every
     if "--reductions" in given or "--raw" in given:
         # Whole tensors may take little time and much space.
         _drop(groups, (*FORM_KEYS, "save_early") if "--raw" in given else FORM_KEYS)
         parameters.update(_form(given))
-    if "--blame" in given:
-        parameters["blame"] = True
-    if "--tensorboard" in given:
-        parameters.update(export_tensorboard=True, tensorboard_dir=_folder(given, "--tensorboard"))
+    parameters.update(_replaced(given))
     parameters.update(_live(given, hook))
     merged = {**hook, "HookParameters": parameters}
     if collections:
@@ -213,6 +224,18 @@ def overlay(hook: dict[str, Any], given: dict[str, str]) -> dict[str, Any]:
     if "--out" in given:
         merged["LocalPath"] = given["--out"] if is_address(given["--out"]) else _folder(given, "--out")
     return merged
+
+
+def _replaced(given: dict[str, str]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    if "--budget" in given:
+        _checked(given, "--budget", per_cent)
+        found["budget"] = given["--budget"]
+    if "--blame" in given:
+        found["blame"] = True
+    if "--tensorboard" in given:
+        found.update(export_tensorboard=True, tensorboard_dir=_folder(given, "--tensorboard"))
+    return found
 
 
 def _folder(given: dict[str, str], option: str) -> str:
@@ -234,10 +257,7 @@ def _live(given: dict[str, str], hook: dict[str, Any]) -> dict[str, Any]:
             if why is not None:
                 raise CommandError(f"option --rules names {why}", USAGE_ERROR)
     if "--on-find" in given:
-        try:
-            found["on_find"] = on_find(given["--on-find"])
-        except InvalidValue as unfit:
-            raise _unfit(given["--on-find"], "--on-find", unfit) from None
+        found["on_find"] = _checked(given, "--on-find", on_find)
         if not (found.get("live_rules") or hook.get("RuleConfigurations")):
             raise CommandError("option --on-find needs rules that are asked while training: --rules", USAGE_ERROR)
     return found
@@ -275,15 +295,12 @@ def _refuse_misspelt(names: list[str]) -> None:
             )
 
 
-def _positive(text: str, option: str) -> int:
+def _checked(given: dict[str, str], option: str, kind: Callable[[Any], T]) -> T:
+    text = given[option]
     try:
-        return count(text)
+        return kind(text)
     except InvalidValue as unfit:
-        raise _unfit(text, option, unfit) from None
-
-
-def _unfit(text: str, option: str, unfit: InvalidValue) -> CommandError:
-    return CommandError(f"option {option} is {shortened(repr(text), 60)}, allowed is {unfit}", USAGE_ERROR)
+        raise CommandError(f"option {option} is {shortened(repr(text), 60)}, allowed is {unfit}", USAGE_ERROR) from None
 
 
 def new_run_folder(target: list[str]) -> str:

@@ -132,14 +132,14 @@ SAVE_EARLY = Key(
     values.boolean,
     "false",
     "beside the steps above: the first 30 of training, then every 5th up to 100 and every 25th up to 500, as long as "
-    "saving takes less than a quarter of a second or 2 % of the time",
+    "saving takes less than a quarter of a second or 2 % of the time; see budget",
 )
 WITHIN_BUDGET = Key(
     "within_budget",
     values.boolean,
     "false",
     "of boosting rounds, collections that are not asked for by name are left out where saving would take more than a "
-    "second and 2 % of the time",
+    "second and 2 % of the time; see budget",
 )
 INCLUDE_WORKERS = Key(
     "include_workers", values.workers, "one", "all: every worker of a distributed job writes, one: only the first"
@@ -167,6 +167,13 @@ SERIES_MEGABYTES = Key(
     "64",
     "size of these numbers for each worker, half as much again for those of parameters;"
     " from half of it on every second step is kept, and so on",
+)
+BUDGET = Key(
+    "budget",
+    values.per_cent,
+    "1",
+    "per cent of the run's time that the numbers of every step may take; twice that is for what is saved though nobody"
+    " asked for it by name, see save_early and within_budget",
 )
 BLAME = Key(
     "blame",
@@ -202,6 +209,7 @@ OF_HOOK = (
     TENSORBOARD_DIR,
     SERIES,
     SERIES_MEGABYTES,
+    BUDGET,
     BLAME,
     TAP,
     LIVE_RULES,

@@ -12,6 +12,7 @@ from smd_agent.config.live import live_keys, live_rules
 from smd_agent.config.placeholders import names_rank
 from smd_agent.config.settings import DEFAULT_SERIES_MEGABYTES, CollectionSettings, HookSettings, RuleSettings
 from smd_agent.config.suggestions import nearest
+from smd_agent.core.budget import SHARE
 from smd_agent.core.collection_keys import BUILT_IN_NAMES
 from smd_agent.core.modes import ModeKeys
 from smd_agent.core.reduction_config import ReductionConfig
@@ -65,6 +66,7 @@ def load_settings(source: Source, default_save_interval: int = DEFAULT_SAVE_INTE
     on = {key: bool(hook.take(key)) for key in _OFF_BY_DEFAULT}
     include_workers = hook.take(keys.INCLUDE_WORKERS)
     step = hook.take(keys.STEP)
+    budget = hook.take(keys.BUDGET)
     series_megabytes, live = _series_megabytes(hook), live_keys(hook)
     tap = hook.take(keys.TAP)
     tensorboard_dir = _tensorboard_dir(hook, out_dir)
@@ -107,6 +109,7 @@ def load_settings(source: Source, default_save_interval: int = DEFAULT_SAVE_INTE
         collections=tuple(collections.values()),
         upload_to=upload_to,
         series_megabytes=series_megabytes,
+        budget=SHARE if budget is None else budget,
         blame=on[keys.BLAME],
         tap=tap is not False,
         rules=tuple(rules),

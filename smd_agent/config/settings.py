@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from smd_agent.core.budget import SHARE
 from smd_agent.core.reduction_config import ReductionConfig
 from smd_agent.core.save_config import SaveConfig
 
@@ -77,6 +78,7 @@ class HookSettings:
     tensorboard_dir: absolute path, None unless TensorBoard files are wanted.
     upload_to: address of a store that the run is copied into; None if it stays in its folder.
     series_megabytes: size of the series' table of steps; 0 if there is no series.
+    budget: part of the run's time that the series may take, and half of what other evidence may that nobody asked for.
     blame: what makes a loss or gradients not finite is named.
     tap: whether the running training looks for requests.
     rules: that `check` is to apply; what they look at is among the collections.
@@ -103,6 +105,7 @@ class HookSettings:
     collections: tuple[CollectionSettings, ...] = ()
     upload_to: str | None = None
     series_megabytes: int = DEFAULT_SERIES_MEGABYTES
+    budget: float = SHARE
     blame: bool = False
     tap: bool = True
     rules: tuple[RuleSettings, ...] = ()

@@ -20,6 +20,8 @@ from smd_agent.formats.addresses import is_address, plain
 # Far beyond any training, and exact as a floating-point number too.
 LARGEST_STEP = 10**15
 _MOST_DIGITS = 100
+# Per cent.
+_ALL = 100
 
 
 ON_FIND = ("warn", "dump", "stop")
@@ -47,6 +49,17 @@ def count(value: Any) -> int:
 def step(value: Any) -> int:
     """Accept whole numbers from 0 to `LARGEST_STEP`."""
     return _whole(value, 0)
+
+
+def per_cent(value: Any) -> float:
+    """Accept a part in per cent, above 0 and up to 100, as a number or as text that may end with a per cent sign."""
+    try:
+        number = float(value.strip().removesuffix("%") if isinstance(value, str) else value)
+    except (TypeError, ValueError):
+        number = 0.0
+    if isinstance(value, bool) or not 0 < number <= _ALL:
+        raise InvalidValue('a number above 0 and up to 100, in per cent, such as 0.5 or "2%"')
+    return number / _ALL
 
 
 def steps(value: Any) -> list[int]:

@@ -10,15 +10,14 @@ from __future__ import annotations
 import math
 import time
 from collections import deque
-from collections.abc import Callable
-from statistics import median
+from collections.abc import Callable, Collection
 
 FIRST = 30
 ALLOWANCE = 0.5
 """Seconds that the first steps may take, whatever their share is."""
 
 SHARE = 0.01
-"""Part of the run's time that all of it may take."""
+"""Part of the run's time that all of it may take, unless the configuration says otherwise."""
 _LONGEST = 1 << 16
 # What a row takes, as far as nothing else is known; and the rows that a run has in any case, which take 0.06 s.
 _ROW_SECONDS = 60e-6
@@ -88,7 +87,7 @@ class Budget:
         self._spent += seconds
         self._costs.append(seconds)
         if self._counted:
-            self._choose(sorted(self._costs)[len(self._costs) // 2], self._lasted / self._counted * self._share)
+            self._choose(_middle(self._costs), self._lasted / self._counted * self._share)
             if self._counted > _LOOKED_AT * self.every:
                 self._lasted, self._counted = 0.0, 0
 
@@ -98,6 +97,10 @@ class Budget:
         # Not to and fro: it becomes more frequent only where there is room for twice as much.
         while self.every > 1 and 4 * cost < allowed * self.every:
             self.every //= 2
+
+
+def _middle(numbers: Collection[float]) -> float:
+    return sorted(numbers)[len(numbers) // 2]
 
 
 class Rests:
@@ -130,9 +133,9 @@ class Rests:
         if self._rows < FIRST_ROWS:
             return 0
         # A pause of the program amid a few steps without a row would be taken for their usual time.
-        step, cost = min(median(self._with), median(self._without or self._with)), _ROW_SECONDS
+        step, cost = min(_middle(self._with), _middle(self._without or self._with)), _ROW_SECONDS
         if len(self._without) == _LOOKED_AT:
-            cost = min(max(median(self._with) - step, cost / 4), cost * 4)
+            cost = min(max(_middle(self._with) - step, cost / 4), cost * 4)
         wanted = cost / (self._share * max(step, 1e-9))
         # Not to and fro: there is room before it becomes more frequent.
         if wanted > self._every or 4 * wanted < self._every:

@@ -9,15 +9,15 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from smd_agent.core.budget import Allowance
+from smd_agent.core.budget import SHARE, Allowance
 from smd_agent.core.clock import NEVER
 from smd_agent.core.modes import ModeKeys
 from smd_agent.core.overhead import overhead
 
 ALLOWANCE = 0.25
-"""Seconds that saving may take in all after the first step, however short the training is."""
-SHARE = 0.02
-"""Part of the time since then that it may take, if that is more; what follows is a small part of it."""
+"""Seconds that saving may take in all after the first step, however short the training is, by the usual budget."""
+_BUDGETS = 2
+"""Part of the time since then that it may take, if that is more, in budgets; what follows is a small part of it."""
 
 # All of the first ones, every fifth after them, every 25th.
 _EVERY = ((30, 1), (100, 5), (500, 25))
@@ -31,16 +31,20 @@ class EarlySteps:
     Args:
         spent: tells the seconds that saving has taken so far.
         now: tells the time in seconds.
+        budget: part of the run's time; see ``HookSettings``.
 
     Attributes:
         is_shared: tells whether several workers write the run, who would save different steps, each by its own time.
     """
 
     def __init__(
-        self, spent: Callable[[], float] = lambda: overhead.seconds, now: Callable[[], float] = time.perf_counter
+        self,
+        spent: Callable[[], float] = lambda: overhead.seconds,
+        now: Callable[[], float] = time.perf_counter,
+        budget: float = SHARE,
     ) -> None:
         # Its first question comes when the first step, which finds the model and begins the run, is over.
-        self._time = Allowance(ALLOWANCE, SHARE, spent, now)
+        self._time = Allowance(ALLOWANCE * budget / SHARE, _BUDGETS * budget, spent, now)
         # bool, called without arguments, says False.
         self.is_shared: Callable[[], bool] = bool
         # Of each mode, so that who asks twice is answered the same.

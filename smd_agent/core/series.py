@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from smd_agent import guard
+from smd_agent.core.budget import SHARE
 from smd_agent.core.failure_domains import SERIES
 from smd_agent.core.modes import ModeKeys
 
@@ -23,11 +24,15 @@ class Series:
     Args:
         position: of the run.
         output: where the run goes.
+
+    Attributes:
+        budget: part of the run's time that all may take which is taken of every step.
     """
 
     def __init__(self, position: RunPosition, output: RunOutput) -> None:
         self._position = position
         self._output = output
+        self.budget = SHARE
 
     @property
     def wanted(self) -> bool:

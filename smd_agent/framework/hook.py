@@ -171,6 +171,8 @@ class FrameworkHook(BaseHook):
         )
         super().__init__(writer, selection, include_workers, self._restarts.position)
         self._restarts.begin(self, writer)
+        if made_from is not None:
+            self.recorder.series.budget = made_from.budget
         self.keep_apart(apart)
         self.set_up()
         open_runs.add(self)
@@ -329,7 +331,7 @@ class FrameworkHook(BaseHook):
         )
         hook.selection.unfilled.explained.update(settings.unfilled)
         if settings.save_early:
-            hook.save_early(EarlySteps())
+            hook.save_early(EarlySteps(budget=settings.budget))
         if settings.step == "forward":
             hook.count_forwards()
         if settings.blame:

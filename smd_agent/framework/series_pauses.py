@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Generic, Protocol, TypeVar
 
-from smd_agent.core.budget import SHARE, Rests
+from smd_agent.core.budget import Rests
 from smd_agent.formats.series import ABSENT
 from smd_agent.framework.series_rows import StepTime
 
@@ -60,11 +60,12 @@ class StepTimes(StepTime):
     Args:
         updates: end the steps.
         beside: what else tells a listener, and pauses with the updates.
+        budget: part of the run's time that the series may take.
     """
 
-    def __init__(self, updates: ToldUpdates[Any], beside: Iterable[Any]) -> None:
+    def __init__(self, updates: ToldUpdates[Any], beside: Iterable[Any], budget: float) -> None:
         self._updates, self._beside = updates, (*beside,)
-        self._rests = Rests(SHARE / 2)
+        self._rests = Rests(budget / 2)
         super().__init__()
 
     def begin_anew(self) -> None:

@@ -153,7 +153,7 @@ class EveryStep:
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
-        self._times = _Times(updates, (passes,))
+        self._times = _Times(updates, (passes,), recorder.series.budget)
         self._names = NAMES
         self.drop()
 

@@ -409,6 +409,15 @@ for step in range(STEPS):
 """
 
 
+def test_a_smaller_budget_gives_fewer_rows(runner):
+    script = runner.write(SHORT.replace("STEPS", "3000").replace("SECONDS", "0"))
+    config = {"HookParameters": {"save_interval": 10**6, "budget": 0.01}}
+    both = run_both(runner, script, config=config, strict=True)
+    assert_untouched(both)
+    # One of the usual has some hundred more.
+    assert 1000 <= len(both.trial.tensor("series/loss").steps()) < 1010
+
+
 def test_an_optimizer_that_is_made_in_a_pause_leaves_no_row_without_a_loss(out, rows, monkeypatch):
     monkeypatch.setattr("smd_agent.core.budget.Rests.after", lambda rests, seconds, others: 3)
     model = small()

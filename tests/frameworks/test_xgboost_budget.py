@@ -96,7 +96,7 @@ def test_what_would_take_long_is_left_out_and_said(train, slow, capsys):
     told = [line for line in capsys.readouterr().err.splitlines() if "shap" in line and "saving" not in line]
     last = trial.steps()[-1]
     assert told == [
-        "smd_agent: left out, as it would have taken more than 1 s and 2% of the time: average_shap, full_shap of "
+        "smd_agent: left out, as it would have taken more than 50 s and 2% of the time: average_shap, full_shap of "
         f"{len(trial.steps())} saved rounds, 0 to {last}; asked for by name, as by --save average_shap,full_shap, "
         "it is saved"
     ]
@@ -140,7 +140,7 @@ def test_a_rule_that_lacks_it_says_that_it_was_left_out(train, monkeypatch):
     assert collections(trial) >= {*DEAR}
     assert "trees" not in collections(trial)
     (one,) = verdict(trial, NoSplit()).not_judged
-    assert one.reason == f"trees left out, as {affordable.TOO_LONG}"
+    assert one.reason == "trees left out, as it would have taken more than 50 s and 2% of the time"
     assert (one.option, one.never_came_up) == ("add trees to --save", False)
     steps = trial.steps()
     look = look_shortly(trial, steps, lambda step: trial.step_table.files(step), 100.0)

@@ -16,6 +16,7 @@ from smd_agent.config.load import load_settings
 from smd_agent.core.modes import ModeKeys
 from smd_agent.core.reduction_config import ReductionConfig
 from smd_agent.core.save_config import SaveConfigMode
+from smd_agent.errors import ConfigError
 
 
 @pytest.mark.parametrize(
@@ -89,6 +90,26 @@ def test_who_says_which_steps_or_wants_whole_tensors_gets_no_early_steps():
         assert "save_early" not in run.overlay(default_content(), given)["HookParameters"]
     assert "within_budget" not in run.overlay(default_content(), {"--every": "7"})["HookParameters"]
     assert run.overlay(default_content(), {"--reductions": "mean"})["HookParameters"]["save_early"]
+
+
+@pytest.mark.parametrize("text, share", [("2", 0.02), ("0.5", 0.005), ("2%", 0.02), (" 100 % ", 1.0)])
+def test_a_budget_is_in_per_cent(text, share):
+    hook = run.overlay(default_content(), {"--budget": text})
+    assert load_settings(Source("the options", text=json.dumps(hook))).budget == pytest.approx(share)
+
+
+def test_the_usual_budget_is_one_per_cent():
+    assert load_settings(Source("the options", text=json.dumps(default_content()))).budget == 0.01
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "101", "nan", "much", "", "%"])
+def test_a_budget_that_is_none_is_refused(text):
+    with pytest.raises(CommandError, match=r"option --budget is .*, allowed is a number above 0 and up to 100"):
+        run.overlay({}, {"--budget": text})
+    for value in (text, True, [1]):
+        hook = {"HookParameters": {"budget": value}}
+        with pytest.raises(ConfigError, match=r"HookParameters\.budget is .*, allowed is a number above 0"):
+            load_settings(Source("the file", text=json.dumps(hook)))
 
 
 @pytest.mark.parametrize(

@@ -6,14 +6,13 @@ import time
 from collections.abc import Callable
 
 from smd_agent import guard
-from smd_agent.core.budget import Allowance
+from smd_agent.core.budget import SHARE, Allowance
 from smd_agent.core.overhead import overhead
 
 SECONDS = 1.0
-SHARE = 0.02
-"""Part of the time since the first saved round that saving may take, if that is more than ``SECONDS``."""
-
-TOO_LONG = f"it would have taken more than {SECONDS:g} s and {SHARE:.0%} of the time"
+"""Seconds that saving may take in all, however short the training is, by the usual budget."""
+BUDGETS = 2
+"""Part of the time since the first saved round that it may take, if that is more, in budgets."""
 
 
 class Affordable:
@@ -24,9 +23,11 @@ class Affordable:
         note: is told a collection that is left out of a round, and why.
         spent: tells the seconds that saving took in the rounds before.
         now: tells the time in seconds.
+        budget: part of the run's time; see ``HookSettings``.
 
     Attributes:
         is_named: the same.
+        too_long: why something is left out, in words.
     """
 
     def __init__(
@@ -35,12 +36,15 @@ class Affordable:
         note: Callable[[str, str], object],
         spent: Callable[[], float] = lambda: overhead.seconds,
         now: Callable[[], float] = time.perf_counter,
+        budget: float = SHARE,
     ) -> None:
         self.is_named = is_named
         self._note = note
         self._spent, self._now = spent, now
         self._began = 0.0
-        self._allowance = Allowance(SECONDS, SHARE, self._spent_by_now, now)
+        seconds, share = SECONDS * budget / SHARE, BUDGETS * budget
+        self.too_long = f"it would have taken more than {seconds:g} s and {100 * share:g}% of the time"
+        self._allowance = Allowance(seconds, share, self._spent_by_now, now)
         # Of each collection, what it took last, and the rounds without it.
         self._took: dict[str, float] = {}
         self._left_out: dict[str, list[int]] = {}
@@ -65,7 +69,7 @@ class Affordable:
         """
         if not self._allowance.is_left(seconds, part):
             if collection not in self._left_out:
-                self._note(collection, TOO_LONG)
+                self._note(collection, self.too_long)
             self._left_out.setdefault(collection, []).append(number)
             return
         began = self._now()
@@ -82,7 +86,7 @@ class Affordable:
         if alike:
             parts = [f"{', '.join(names)} of {_rounds(*rounds)}" for rounds, names in alike.items()]
             word = f"--save {','.join(self._left_out)}"
-            line = f"left out, as {TOO_LONG}: {'; '.join(parts)}; asked for by name, as by {word}, it is saved"
+            line = f"left out, as {self.too_long}: {'; '.join(parts)}; asked for by name, as by {word}, it is saved"
             guard.say_once(("left out", line), line)
 
     def _spent_by_now(self) -> float:

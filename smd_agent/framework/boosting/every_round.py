@@ -78,14 +78,17 @@ class EveryRound:
 class RoundsAtRest:
     """The rounds of a run between two rows, which have none.
 
+    Args:
+        budget: part of the run's time that the series may take.
+
     Attributes:
         left: how many of them are yet to end.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, budget: float = SHARE) -> None:
         self.left = 0
         # What a row does to the round after it is as much as what it takes itself.
-        self._rests = Rests(SHARE / 2)
+        self._rests = Rests(budget / 2)
         self._count = 0
         # What one of them took before, and when it was looked at the clock last.
         self._took = self._looked_at = 0.0

@@ -67,7 +67,6 @@ class BoostingHook(FrameworkHook, Generic[G]):
         self.train_data = self.as_data(train_data)
         self.validation_data = self.as_data(validation_data)
         self.affordable: Affordable | None = None
-        self.rests = RoundsAtRest()
         self._expected: Training[Any] = Training()
         super().__init__(
             out_dir=out_dir,
@@ -98,8 +97,10 @@ class BoostingHook(FrameworkHook, Generic[G]):
 
     def set_up(self) -> None:
         """Leave out what takes long, where the configuration says so."""
+        budget = self.recorder.series.budget
+        self.rests = RoundsAtRest(budget)
         if self.made_from is not None and self.made_from.within_budget:
-            self.affordable = Affordable(self.selection.is_named, self.selection.left_out)
+            self.affordable = Affordable(self.selection.is_named, self.selection.left_out, budget=budget)
 
     def finish(self, end_marker: bool) -> None:
         """Put everything on disk, and say what was left out."""

@@ -85,13 +85,13 @@ class EveryStep:
     ) -> None:
         self._recorder = recorder
         self.culprits = CulpritFinder()
-        self._norms = Norms(models)
+        self._norms = Norms(models, recorder.series.budget)
         self._threads = threads
         self._closures = ClosurePasses(updating)
         self._late = LateRows(recorder.series)
         self._losses = ScaledLosses()
         self._names = NAMES
-        self._times = StepTimes(updates, (passes, clipping))
+        self._times = StepTimes(updates, (passes, clipping), recorder.series.budget)
         self._begin_anew()
 
     def _begin_anew(self) -> None:

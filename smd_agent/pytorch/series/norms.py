@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from smd_agent.core.budget import SHARE, Budget
+from smd_agent.core.budget import Budget
 from smd_agent.formats.series import ABSENT, PARAMETERS_TABLE
 from smd_agent.framework.plain_access import attribute, is_a
 from smd_agent.framework.series_rows import At
@@ -90,15 +90,16 @@ class Norms:
 
     Args:
         models: gives those that are known.
+        budget: part of the run's time that the series may take.
 
     Attributes:
         gradients, updates: those of the step that is under way.
         clipped: what the program has measured itself.
     """
 
-    def __init__(self, models: Callable[[], Iterable[TrackedModule]]) -> None:
+    def __init__(self, models: Callable[[], Iterable[TrackedModule]], budget: float) -> None:
         self._parameters = NamedParameters(models)
-        self.gradients, self.updates = _Taken(0.3 * SHARE, 0), _Taken(0.2 * SHARE, 1)
+        self.gradients, self.updates = _Taken(0.3 * budget, 0), _Taken(0.2 * budget, 1)
         self.clipped = ClipNorms()
         # How many gradients an optimizer's update has used when they were measured last, by its id.
         self._counts: dict[int, int] = {}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
-from smd_agent.core.budget import SHARE, Rests
+from smd_agent.core.budget import Rests
 from smd_agent.core.recorder import Recorder
 from smd_agent.formats.series import ABSENT, STEPS_TABLE
 from smd_agent.framework.keras.optimizers import LOSS_SCALE, SKIPPED, inner_of, loss_scale_of, skipped
@@ -39,7 +39,7 @@ class EveryStep:
         self._time = StepTime()
         # Up to the end of what is done for the row, so that this falls into the step that has one.
         self._with_rows = StepTime()
-        self._rests = Rests(SHARE / 2)
+        self._rests = Rests(recorder.series.budget / 2)
         self._models: WeakIdentityMap[RunningStep[Any], _ModelNumbers] = WeakIdentityMap()
         self._now: _ModelNumbers | None = None
         # The model whose step has ended last, and the number of that step.

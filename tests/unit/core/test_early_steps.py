@@ -7,18 +7,19 @@ from types import SimpleNamespace
 import pytest
 from harness.memory_hook import make, saved, train
 
+from smd_agent.core.budget import SHARE
 from smd_agent.core.clock import NEVER
-from smd_agent.core.early_steps import ALLOWANCE, SHARE, EarlySteps
+from smd_agent.core.early_steps import ALLOWANCE, EarlySteps
 from smd_agent.core.modes import ModeKeys
 from smd_agent.core.save_config import SaveConfig
 
 ALL = [*range(30), *range(30, 100, 5), *range(100, 500, 25)]
 
 
-def early(spent_by_step, seconds_by_step=1e-3):
+def early(spent_by_step, seconds_by_step=1e-3, budget=SHARE):
     """Early steps of a training in which saving takes so long for each step that is saved."""
     at = SimpleNamespace(spent=0.0, now=0.0)
-    steps = EarlySteps(lambda: at.spent, lambda: at.now)
+    steps = EarlySteps(lambda: at.spent, lambda: at.now, budget)
     found = []
     for step in range(600):
         if steps.takes(ModeKeys.TRAIN, step):
@@ -41,9 +42,13 @@ def test_where_a_step_takes_long_to_be_saved_they_are_few():
 
 def test_long_steps_are_saved_as_far_as_that_is_a_small_part_of_them():
     found, at = early(0.1, seconds_by_step=2.0)
-    assert at.spent <= SHARE * at.now + ALLOWANCE
+    assert at.spent <= 2 * SHARE * at.now + ALLOWANCE
     assert 15 <= len(found) < len(ALL)
     assert early(0.1, seconds_by_step=10.0)[0] == ALL
+
+
+def test_a_smaller_budget_saves_fewer():
+    assert len(early(0.01)[0]) > 2 * len(early(0.01, budget=SHARE / 10)[0]) > 2
 
 
 def test_what_was_decided_of_a_step_stays_so():

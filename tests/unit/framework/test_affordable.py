@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from smd_agent.framework.boosting.affordable import SECONDS, SHARE, TOO_LONG, Affordable
+from smd_agent.core.budget import SHARE
+from smd_agent.framework.boosting.affordable import BUDGETS, SECONDS, Affordable
 
 
 class Clock:
@@ -49,14 +50,14 @@ def test_what_has_taken_a_second_is_saved_no_more():
     for number in range(30):
         clock.round(number, 0.1, known=0.1)
     assert clock.spent == pytest.approx(SECONDS, abs=0.11)
-    assert clock.noted == [("trees", TOO_LONG)]
+    assert clock.noted == [("trees", clock.affordable.too_long)]
 
 
 def test_in_a_long_training_it_is_a_part_of_the_time():
     clock = Clock()
     for number in range(1000):
         clock.round(number, 0.1, known=0.1, pause=1.0)
-    assert clock.spent == pytest.approx(SHARE * clock.now, abs=0.2)
+    assert clock.spent == pytest.approx(BUDGETS * SHARE * clock.now, abs=0.2)
 
 
 def test_what_will_take_too_long_is_not_begun():
