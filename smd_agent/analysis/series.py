@@ -98,5 +98,6 @@ def _parts(segments: Iterable[Segment]) -> list[tuple[tuple[str, ...], npt.NDArr
         if header.start != start and header.after >= 0:
             parts = [(columns, rows[rows["step"] <= header.after]) for columns, rows in parts]
         start = header.start
-        parts += [(header.columns, rows) for rows in arrays]
+        # Of a file without a row the names are known.
+        parts += [(header.columns, rows) for rows in arrays or (np.empty(0, header.row_type),)]
     return parts

@@ -19,7 +19,7 @@ from smd_agent.core.hook import BaseHook
 from smd_agent.core.modes import ModeKeys
 from smd_agent.core.selection import Selection
 from smd_agent.errors import InvalidWorker, StepNotYetAvailable, StepUnavailable, TensorUnavailableForStep
-from smd_agent.formats.series import ABSENT
+from smd_agent.formats.series import ABSENT, Header
 from smd_agent.storage.run_writer import RunWriter
 
 NAMES = ("series/loss", "series/learning_rate")
@@ -96,6 +96,16 @@ def test_rows_wait_until_the_run_begins(tmp_path):
     save(run, 2)
     run.close(end_marker=True)
     assert losses(tmp_path / "run") == {0: 0, 1: 1, 2: 2}
+
+
+def test_a_file_that_has_no_row_yet_has_names(run, tmp_path):
+    rows(run, 0)
+    run.close(end_marker=False)
+    (path,) = (tmp_path / "run" / "series").iterdir()
+    # A kill between the two writes leaves the first.
+    os.truncate(path, len(Header("worker_0", "steps", NAMES, start="0" * 12).to_bytes()))
+    assert losses(tmp_path / "run") == {}
+    assert [*create_trial(str(tmp_path / "run"), timeout=0).series()["steps"]] == [*NAMES]
 
 
 def test_numbers_that_a_row_has_not_are_told_from_those_that_are_none(run, tmp_path):
