@@ -30,8 +30,8 @@ LOOK_SECONDS = 1.0
 class SeriesFile:
     """One file. The rows of one layout of a table begin in one, and go on in another where it has gone or is large.
 
-    Of two threads that use it, one is the writer thread. The other one holds a lock, and does not write as long as rows
-    that it has handed over are not done.
+    Of two threads that use it, one is the writer thread, which writes as long as the file is handed over to it. The
+    other one holds a lock, and writes at other times.
 
     Args:
         header: of the file.
@@ -42,7 +42,7 @@ class SeriesFile:
         size: bytes in the file.
         waiting: rows that are not in it.
         is_quick: whether it is open, on a disk of this machine.
-        handed, done: bytes of rows handed over to the writer thread, and how many of them it is done with.
+        is_handed: whether the writer thread is to write what waits, and has not yet.
     """
 
     def __init__(self, header: Header) -> None:
@@ -51,7 +51,7 @@ class SeriesFile:
         self.size = 0
         self.waiting = bytearray()
         self.is_quick = False
-        self.handed = self.done = 0
+        self.is_handed = False
         self._descriptor = -1
         self._number = (0, 0)
         self._looked_at = 0.0

@@ -1,9 +1,8 @@
-"""The series of one worker on its way to its files: rows are gathered for a moment, then written.
+"""The series of one worker on its way to its files.
 
-A row is in its file two milliseconds after it came, or when the next one comes, whichever is later. It is written by
-the thread that it comes from, which takes microseconds, as long as the disk is one of this machine and proves to be
-quick. Else the writer thread does it, which makes the files, too; then it is 20 milliseconds. Until the run has begun,
-rows wait in memory.
+A row is written by the thread that it comes from, which takes microseconds, as long as the disk is one of this machine
+and proves to be quick. Else the writer thread does it, which makes the files, too: rows are gathered for it for a
+moment. Until the run has begun, rows wait in memory.
 """
 
 from __future__ import annotations
@@ -19,13 +18,12 @@ from typing import NamedTuple
 
 from smd_agent import guard
 from smd_agent.core.modes import ModeKeys
-from smd_agent.storage.series_file import MOST_WAITING, SeriesFile
+from smd_agent.storage.series_file import SeriesFile
 from smd_agent.storage.series_table import SeriesTable
 from smd_agent.storage.writer_thread import Job
 
-GATHER_SECONDS = 0.002
 # Where the writer thread writes, which is woken for it.
-GATHER_LONGER_SECONDS = 0.02
+GATHER_SECONDS = 0.02
 # Rows of so many bytes are gathered no longer.
 _MANY_BYTES = 1 << 16
 # A write of the training's thread that takes longer than the first is a slow one; of a hundred writes the slow ones may
@@ -60,7 +58,6 @@ class _Pace:
     """The pace of the writes, which says whether the training's thread makes them. Times are seconds since the epoch.
 
     is_writing: True while it makes one.
-    gather_seconds: how long rows are gathered.
     slow_until: the writer thread writes until then.
     retry_at: nothing is written before that.
     looked_at: when the files were last looked at.
@@ -69,7 +66,6 @@ class _Pace:
 
     def __init__(self) -> None:
         self.is_writing = False
-        self.gather_seconds = GATHER_SECONDS
         self.slow_until = self.retry_at = self.looked_at = 0.0
         self.uploaded_at = time.time()
         self._slow_for = _SLOW_FOR_SECONDS
@@ -82,7 +78,7 @@ class _Pace:
             return True
         if now < self.slow_until:
             return False
-        self.slow_until, self.gather_seconds = 0.0, GATHER_SECONDS
+        self.slow_until = 0.0
         return True
 
     def note(self, now: float, seconds: float) -> None:
@@ -98,7 +94,7 @@ class _Pace:
 
     def be_slow(self, until: float = math.inf) -> None:
         """Leave the writes to the writer thread."""
-        self.slow_until, self.gather_seconds = until, GATHER_LONGER_SECONDS
+        self.slow_until = until
         self._slow_seconds = 0.0
 
 
@@ -167,10 +163,11 @@ class SeriesWriter:
             if not row:
                 return
             file.waiting += row
-            # A clock may be set back.
-            if 0 <= now - own.written_at < self._pace.gather_seconds and len(file.waiting) < _MANY_BYTES:
-                return
-            own.written_at = now
+            if not self._may_write_here(file, now):
+                # A clock may be set back.
+                if 0 <= now - own.written_at < GATHER_SECONDS and len(file.waiting) < _MANY_BYTES:
+                    return
+                own.written_at = now
             self._write_soon(file, now)
 
     def begin(self, worker: str) -> None:
@@ -189,7 +186,7 @@ class SeriesWriter:
         """Have all rows written that have come."""
         with self._lock:
             for file in [*self._files()]:
-                self._hand_over(file, all_of_it=True)
+                self._hand_over(file)
 
     def close(self) -> None:
         """Close the files; a row that follows begins another one. Called on the writer thread."""
@@ -225,8 +222,11 @@ class SeriesWriter:
         if not 0 <= now - pace.looked_at < LOOK_SECONDS and self._worker is not None:
             pace.looked_at = now
             self._disk.submit(self._look)
-        if not (file.is_quick and file.handed == file.done and pace.is_quick(now) and self._write_here(file, now)):
+        if not (self._may_write_here(file, now) and self._write_here(file, now)):
             self._hand_over(file)
+
+    def _may_write_here(self, file: SeriesFile, now: float) -> bool:
+        return file.is_quick and not file.is_handed and self._pace.is_quick(now)
 
     def _write_here(self, file: SeriesFile, now: float) -> bool:
         """Write what waits on this thread; False if the file has gone."""
@@ -246,28 +246,34 @@ class SeriesWriter:
         self._pace.retry_at = time.time() + RETRY_SECONDS
         self._disk.failed(failure)
 
-    def _hand_over(self, file: SeriesFile, all_of_it: bool = False) -> None:
-        """Have what waits written by the writer thread, unless too much is; the lock is held."""
-        if self._worker is not None and (all_of_it or file.handed - file.done <= MOST_WAITING):
-            rows = file.take()
-            file.handed += len(rows)
-            self._disk.submit(partial(self._write_out, file, rows))
+    def _hand_over(self, file: SeriesFile) -> None:
+        """Have what waits by then written by the writer thread; the lock is held."""
+        if self._worker is not None and not file.is_handed:
+            file.is_handed = True
+            self._disk.submit(partial(self._write_out, file))
 
     # On the writer thread.
 
-    def _write_out(self, file: SeriesFile, rows: bytearray) -> None:
-        """Write rows; to a new file if there is none. One that others have taken the place of is closed then."""
-        failure = guard.attempt(partial(self._write, file, rows)) if rows else None
-        if failure is not None:
+    def _write_out(self, file: SeriesFile) -> None:
+        """Write what waits; to a new file if there is none. One that others have taken the place of is closed then."""
+        failure = None
+        while failure is None:
             with self._lock:
+                rows = file.take()
+                file.is_handed = bool(rows)
+            if not rows:
+                break
+            failure = guard.attempt(partial(self._write, file, rows))
+        with self._lock:
+            if failure is not None:
                 file.give_back(rows)
-        file.done += len(rows)
-        if file in self._ended and not file.waiting and file.handed == file.done:
-            with self._lock:
+                file.is_handed = False
+            has_ended = file in self._ended and not file.waiting
+            if has_ended:
                 self._ended.remove(file)
                 file.close()
-            if file.name:
-                self._disk.upload(file.name)
+        if has_ended and file.name:
+            self._disk.upload(file.name)
         if failure is not None:
             self._note(failure)
 

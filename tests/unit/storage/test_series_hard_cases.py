@@ -104,7 +104,6 @@ def test_rows_wait_for_a_disk_that_is_full(run, folder, monkeypatch, looked_at_o
 
 def test_of_rows_that_wait_too_long_the_older_ones_are_dropped(run, folder, monkeypatch, looked_at_often, capfd):
     monkeypatch.setattr(series_file, "MOST_WAITING", 4800)
-    monkeypatch.setattr(series_writer, "MOST_WAITING", 4800)
     disk = FullDisk(monkeypatch)
     until_written(run, 0)
     disk.full = True
@@ -143,6 +142,28 @@ def test_a_disk_that_is_slow_is_left_to_the_writer_thread(run, folder, monkeypat
     assert sorted(took)[-10] < 0.009
     run.close(end_marker=True)
     assert losses(folder) == {step: step for step in range(60)}
+
+
+def test_rows_do_not_wait_behind_the_saving_of_steps(run, folder):
+    """The writer thread is asked for the file; once it has made it, it is asked no more, however much it has to do."""
+    first, second = threading.Event(), threading.Event()
+    run._writer.submit(lambda: first.wait(30))
+    rows(run, 0)
+    run._writer.submit(lambda: second.wait(30))
+    rows(run, 1)
+    first.set()
+    wait_for(lambda: 1 in losses(folder))
+    rows(run, 2)
+    assert losses(folder) == {0: 0.0, 1: 1.0, 2: 2.0}
+    second.set()
+
+
+def test_a_row_of_a_short_step_is_written_at_once(run, folder):
+    until_written(run, 0)
+    for step in range(1, 200):
+        rows(run, step)
+        if not step % 50:
+            assert max(losses(folder)) == step
 
 
 def test_a_disk_that_stands_still_stops_nobody(run, folder, monkeypatch):
@@ -427,8 +448,7 @@ def test_after_a_kill_every_row_is_whole_and_the_last_one_is_new(tmp_path, pause
         found = losses(folder)
         assert found == {step: step for step in range(len(found))}
         # The next row may have come, and not have been told.
-        behind = 1 if pause > series_writer.GATHER_SECONDS else 5
-        assert last - behind <= max(found) <= last + 1
+        assert last <= max(found) <= last + 1
 
 
 def test_a_signal_handler_may_add_rows(run, folder):
