@@ -1,11 +1,12 @@
-"""Pauses between the rows of the series: short steps that have none, whose updates nobody is told of."""
+"""Pauses between the rows of the series: short steps that have none, which are counted or nobody is told of."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from time import perf_counter
 from typing import Any, Generic, Protocol, TypeVar
 
-from smd_agent.core.budget import Rests
+from smd_agent.core.budget import SHARE, Rests
 from smd_agent.formats.series import ABSENT
 from smd_agent.framework.series_rows import StepTime
 
@@ -98,3 +99,40 @@ class StepTimes(StepTime):
         count, self._paused = self._paused, 0
         lasted = self.ends()
         self.seconds = 0.0 if lasted is ABSENT else lasted / count
+
+
+class StepsAtRest:
+    """The steps of a run between two rows, which have none.
+
+    Args:
+        budget: part of the run's time that the series may take.
+
+    Attributes:
+        left: how many of them are yet to end.
+    """
+
+    def __init__(self, budget: float = SHARE) -> None:
+        self.left = 0
+        # What a row does to the step after it is as much as what it takes itself.
+        self._rests = Rests(budget / 2)
+        self._count = 0
+        # What one of them took before, and when it was looked at the clock last.
+        self._took = self._looked_at = 0.0
+
+    def begin_anew(self) -> None:
+        """Other steps begin, the first of which has a row."""
+        self.left, self._looked_at = 0, 0.0
+
+    def passes(self) -> None:
+        """One of them has ended."""
+        self.left -= 1
+        if not self.left:
+            before, self._looked_at = self._looked_at, perf_counter()
+            self._took = (self._looked_at - before) / self._count
+
+    def begin(self) -> None:
+        """A step has ended, and its row was taken."""
+        before, self._looked_at = self._looked_at, perf_counter()
+        if before:
+            took, self._took = self._took, 0.0
+            self._count = self.left = self._rests.after(self._looked_at - before, took)

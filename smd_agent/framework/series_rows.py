@@ -19,6 +19,8 @@ R = TypeVar("R")
 LOSS = "series/loss"
 LEARNING_RATE = "series/learning_rate"
 SECONDS = "series/seconds"
+ONE_BY_ONE: tuple[str, ...] = (LOSS, LEARNING_RATE, SECONDS)
+"""The names of a step's numbers where it has no others."""
 
 
 def fence(doing: str) -> Callable[[Callable[P, R]], Callable[P, R | None]]:

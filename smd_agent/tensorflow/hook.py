@@ -19,6 +19,7 @@ from smd_agent.tensorflow.collection import Collection
 from smd_agent.tensorflow.environment import facts
 from smd_agent.tensorflow.last_variables import LastVariables
 from smd_agent.tensorflow.replicas import rank_and_size
+from smd_agent.tensorflow.tape_rows import TapeRows
 from smd_agent.tensorflow.types import Optimizer, Tape, Variable
 from smd_agent.tensorflow.variable_names import is_symbolic, variables_in
 
@@ -67,6 +68,7 @@ class TensorflowHook(KerasLogs):
         watching: has tapes and optimizers watched; set by the package.
         optimizers: Keras optimizers whose variables are saved with the steps of tapes.
         last_variables: of the last saved step with tapes, for the end.
+        tape_rows: the numbers of every step with tapes.
     """
 
     collection_class = Collection
@@ -79,6 +81,7 @@ class TensorflowHook(KerasLogs):
         self.optimizers: list[weakref.ref[Optimizer]] = []
         self._told = _ToldVariables()
         self.last_variables = LastVariables()
+        self.tape_rows = TapeRows(self.recorder)
         self.broken_at_end = self.last_variables.not_finite
 
     # What users call.
@@ -141,6 +144,16 @@ class TensorflowHook(KerasLogs):
             self.optimizers.append(self._told.reference)
 
     # What the core asks.
+
+    def finish(self, end_marker: bool) -> None:
+        """Put everything on disk and, if asked to, mark the run as ended. Repeating it is harmless."""
+        self.tape_rows.settle()
+        super().finish(end_marker)
+
+    def begin_anew(self) -> None:
+        """Go on as a run of its own, in a process that a fork has made; the step that was open is its parent's."""
+        self.tape_rows.drop()
+        super().begin_anew()
 
     def to_array(self, value: object) -> Captured | None:
         """A tensor, a variable or a gradient of rows as an array that may share its memory."""

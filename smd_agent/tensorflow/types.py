@@ -178,6 +178,7 @@ class NodeDef(Protocol):
 
     name: str
     op: str
+    input: Sequence[str]
 
     @property
     def attr(self) -> MutableMapping[str, Any]:
@@ -190,6 +191,7 @@ class FunctionDef(Protocol):
     signature: Any
     node_def: Sequence[NodeDef]
     attr: Mapping[str, Any]
+    ret: Mapping[str, str]
 
 
 class FunctionType(Protocol):

@@ -9,10 +9,10 @@ from xgboost.core import XGBoostError
 
 from smd_agent.core.failure_domains import STEPS
 from smd_agent.framework.boosting import rounds
-from smd_agent.framework.boosting.every_round import RoundsAtRest
 from smd_agent.framework.boosting.rounds import RoundRecorder
 from smd_agent.framework.boosting.saved_round import SavedRounds
 from smd_agent.framework.plain_access import attribute
+from smd_agent.framework.series_pauses import StepsAtRest
 from smd_agent.xgboost.plain_access import plain
 
 
@@ -23,7 +23,7 @@ class Rounds(rounds.Rounds, TrainingCallback):
     XGBoost 2 it keeps callbacks in a set, so a round that was missed for this reason is saved when training ends.)
     """
 
-    def __init__(self, steps: RoundRecorder, saved: SavedRounds, rests: RoundsAtRest | None = None) -> None:
+    def __init__(self, steps: RoundRecorder, saved: SavedRounds, rests: StepsAtRest | None = None) -> None:
         super().__init__(steps, saved, rests)
         self._rounds_before: int | None = None
         self._open: tuple[Any, int, Any] | None = None

@@ -17,6 +17,7 @@ from smd_agent import guard
 from smd_agent.analysis.trial import create_trial
 from smd_agent.core.budget import Rests
 from smd_agent.formats.series import ABSENT
+from smd_agent.framework import series_pauses
 from smd_agent.framework.boosting import every_round
 from smd_agent.framework.boosting.library import Training
 from smd_agent.xgboost.library import XGBoost
@@ -167,8 +168,8 @@ def test_what_rounds_that_rest_take_is_told(monkeypatch):
     told = []
     monkeypatch.setattr(Rests, "after", lambda _, seconds, others: told.append((seconds, others)) or 2)
     clock = iter([10.0, 11.0, 14.0, 14.5]).__next__
-    monkeypatch.setattr(every_round, "perf_counter", clock)
-    rests = every_round.RoundsAtRest()
+    monkeypatch.setattr(series_pauses, "perf_counter", clock)
+    rests = series_pauses.StepsAtRest()
     rests.begin()
     rests.begin()
     for left in (1, 0):

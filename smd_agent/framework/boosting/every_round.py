@@ -5,10 +5,10 @@ from __future__ import annotations
 from time import perf_counter
 from typing import Any
 
-from smd_agent.core.budget import SHARE, Rests
 from smd_agent.core.series import Series
 from smd_agent.formats.series import ABSENT, STEPS_TABLE
 from smd_agent.framework.boosting.library import Library
+from smd_agent.framework.series_pauses import StepsAtRest
 from smd_agent.framework.series_rows import LEARNING_RATE, LOSS, SECONDS, StepTime, fence, series_name
 
 # The learning rate is looked up where that has taken no more of the time since than this.
@@ -24,7 +24,7 @@ class EveryRound:
         rests: between the rows of the run.
     """
 
-    def __init__(self, series: Series, library: Library[Any, Any], rests: RoundsAtRest) -> None:
+    def __init__(self, series: Series, library: Library[Any, Any], rests: StepsAtRest) -> None:
         self._series = series
         self._library = library
         self._time = StepTime()
@@ -73,43 +73,6 @@ class EveryRound:
         self._loss = None if loss is None else evaluated.index(loss)
         first = (LEARNING_RATE, SECONDS) if loss is None else (LOSS, LEARNING_RATE, SECONDS)
         self._names = (*first, *map(series_name, evaluated))
-
-
-class RoundsAtRest:
-    """The rounds of a run between two rows, which have none.
-
-    Args:
-        budget: part of the run's time that the series may take.
-
-    Attributes:
-        left: how many of them are yet to end.
-    """
-
-    def __init__(self, budget: float = SHARE) -> None:
-        self.left = 0
-        # What a row does to the round after it is as much as what it takes itself.
-        self._rests = Rests(budget / 2)
-        self._count = 0
-        # What one of them took before, and when it was looked at the clock last.
-        self._took = self._looked_at = 0.0
-
-    def begin_anew(self) -> None:
-        """Another training begins, the first round of which has a row."""
-        self.left, self._looked_at = 0, 0.0
-
-    def passes(self) -> None:
-        """One of them has ended."""
-        self.left -= 1
-        if not self.left:
-            before, self._looked_at = self._looked_at, perf_counter()
-            self._took = (self._looked_at - before) / self._count
-
-    def begin(self) -> None:
-        """A round has ended, and its row was taken."""
-        before, self._looked_at = self._looked_at, perf_counter()
-        if before:
-            took, self._took = self._took, 0.0
-            self._count = self.left = self._rests.after(self._looked_at - before, took)
 
 
 class LearningRate:

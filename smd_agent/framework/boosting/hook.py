@@ -12,10 +12,10 @@ from smd_agent.core.reduction_config import SMALL, STATISTICS, ReductionConfig
 from smd_agent.core.save_config import SaveConfig, SaveConfigMode
 from smd_agent.framework.boosting.affordable import Affordable
 from smd_agent.framework.boosting.built_in_collections import DEFAULT_SAVED
-from smd_agent.framework.boosting.every_round import RoundsAtRest
 from smd_agent.framework.boosting.library import Training
 from smd_agent.framework.boosting.rounds import Rounds
 from smd_agent.framework.hook import FrameworkHook
+from smd_agent.framework.series_pauses import StepsAtRest
 
 DEFAULT_SAVE_INTERVAL = 10
 
@@ -98,7 +98,7 @@ class BoostingHook(FrameworkHook, Generic[G]):
     def set_up(self) -> None:
         """Leave out what takes long, where the configuration says so."""
         budget = self.recorder.series.budget
-        self.rests = RoundsAtRest(budget)
+        self.rests = StepsAtRest(budget)
         if self.made_from is not None and self.made_from.within_budget:
             self.affordable = Affordable(self.selection.is_named, self.selection.left_out, budget=budget)
 

@@ -10,8 +10,9 @@ from smd_agent.core.clock import RunPosition
 from smd_agent.core.failure_domains import STEPS
 from smd_agent.core.requests import Requests
 from smd_agent.core.series import Series
-from smd_agent.framework.boosting.every_round import EveryRound, RoundsAtRest
+from smd_agent.framework.boosting.every_round import EveryRound
 from smd_agent.framework.boosting.saved_round import SavedRounds
+from smd_agent.framework.series_pauses import StepsAtRest
 
 
 class RoundRecorder(Protocol):
@@ -77,12 +78,12 @@ class Rounds:
         stopper: says whether another round is to follow.
     """
 
-    def __init__(self, steps: RoundRecorder, saved: SavedRounds, rests: RoundsAtRest | None = None) -> None:
+    def __init__(self, steps: RoundRecorder, saved: SavedRounds, rests: StepsAtRest | None = None) -> None:
         super().__init__()
         self._steps = steps
         self._position = steps.position
         self._saved = saved
-        self._rests = RoundsAtRest() if rests is None else rests
+        self._rests = StepsAtRest() if rests is None else rests
         self._every = EveryRound(steps.series, saved.library, self._rests)
         self.stopper = RoundStopper(saved.library.title)
         steps.requests.stopper = self.stopper

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from smd_agent.framework.keras.plain_access import attribute, is_of_keras
+from smd_agent.framework.keras.plain_access import attribute, is_of_keras, own_attributes
 from smd_agent.framework.optimizer_settings import title_of
 from smd_agent.framework.plain_access import in_class, is_a
 from smd_agent.framework.weak_references import Reference
@@ -112,6 +112,17 @@ def _learning_rate(optimizer: Any) -> Any | None:
     if _is_of_keras(source):
         return source(max(int(number_of(attribute(optimizer, "iterations"))) - 1, 0))
     return None
+
+
+def kept_rate(optimizer: Any) -> Any:
+    """The number or the variable that the last update of an optimizer has used; None if it was computed then."""
+    own = own_attributes(optimizer)
+    rate = own.get("_learning_rate")
+    if rate is None:
+        # Keras 2's older optimizers, which make it smaller by a decay of their own.
+        return None if own.get("_initial_decay") else own.get("_hyper", {}).get("learning_rate")
+    # Keras 2 keeps what a schedule has given.
+    return own.get("_current_learning_rate") if callable(rate) else rate
 
 
 def has_own_schedule(optimizer: Any) -> bool:

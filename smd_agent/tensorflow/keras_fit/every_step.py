@@ -7,22 +7,21 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
-from smd_agent.core.budget import Rests
 from smd_agent.core.recorder import Recorder
 from smd_agent.formats.series import ABSENT, STEPS_TABLE
-from smd_agent.framework.keras.optimizers import LOSS_SCALE, SKIPPED, inner_of, loss_scale_of, skipped
+from smd_agent.framework.keras.optimizers import LOSS_SCALE, SKIPPED, inner_of, kept_rate, loss_scale_of, skipped
 from smd_agent.framework.keras.plain_access import own_attributes
 from smd_agent.framework.keras.types import Model
 from smd_agent.framework.plain_access import is_a
-from smd_agent.framework.series_rows import LEARNING_RATE, LOSS, SECONDS, StepTime, fence, series_name
+from smd_agent.framework.series_pauses import StepsAtRest
+from smd_agent.framework.series_rows import LEARNING_RATE, ONE_BY_ONE, StepTime, fence, series_name
 from smd_agent.framework.weak_references import WeakIdentityMap
-from smd_agent.tensorflow.keras_fit.scalar_variables import Scalars, plain_variable
 from smd_agent.tensorflow.keras_fit.tracked_loss import Losses
+from smd_agent.tensorflow.scalar_variables import Scalars, plain_variable
 
 if TYPE_CHECKING:
     from smd_agent.framework.keras.backend import RunningStep
 
-ONE_BY_ONE = (LOSS, LEARNING_RATE, SECONDS)
 OF_EXECUTIONS = (series_name("execution_loss"), series_name("execution_seconds"))
 SCALED = (series_name(LOSS_SCALE), series_name(SKIPPED))
 
@@ -37,25 +36,21 @@ class EveryStep:
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
         self._time = StepTime()
-        # Up to the end of what is done for the row, so that this falls into the step that has one.
-        self._with_rows = StepTime()
-        self._rests = Rests(recorder.series.budget / 2)
+        self._rests = StepsAtRest(recorder.series.budget)
         self._models: WeakIdentityMap[RunningStep[Any], _ModelNumbers] = WeakIdentityMap()
         self._now: _ModelNumbers | None = None
         # The model whose step has ended last, and the number of that step.
         self._last: _ModelNumbers | None = None
         self._newest = -1
-        # Calls of models that have no row until the next one, how many those are in all, and what one took before.
-        self._resting = self._count = 0
-        self._others = 0.0
 
     @fence("looking at a step that begins")
     def begins(self, step: RunningStep[Any], steps: int) -> bool:
         """A model begins so many steps in one call; True if their end is to be told."""
-        if self._resting:
-            ends = self._resting == 1
-            self._resting -= not ends
-            return ends
+        if self._rests.left > 1:
+            self._rests.passes()
+            return False
+        if self._rests.left:
+            return True
         if not self._recorder.series.wanted or not tf.executing_eagerly():
             return False
         now = self._models.get(step)
@@ -70,18 +65,14 @@ class EveryStep:
     def ended(self) -> None:
         """The steps that have begun last have ended, with the current one."""
         seconds = self._time.ends()
-        if self._resting:
-            took = self._with_rows.ends()
-            self._others, self._resting = 0.0 if took is ABSENT else took / self._count, 0
+        if self._rests.left:
+            self._rests.passes()
             return
         now, self._now = self._now, None
         if now is not None:
             self._recorder.series.add(STEPS_TABLE, *now.end(seconds))
             self._last, self._newest = now, self._recorder.position.newest
-            took = self._with_rows.ends()
-            if took is not ABSENT:
-                others, self._others = self._others, 0.0
-                self._count = self._resting = self._rests.after(took, others)
+            self._rests.begin()
 
 
 class _ModelNumbers:
@@ -131,7 +122,7 @@ class _ModelNumbers:
 
     def _look(self) -> tuple[float, float]:
         """The loss of the step, and the learning rate of its update; ``ABSENT`` where they are not known."""
-        rate, losses = _rate_of(self._inner), self._losses.variables
+        rate, losses = kept_rate(self._inner), self._losses.variables
         if rate is not self._rate or losses is not self._read:
             self._rate, self._read = rate, losses
             variable = plain_variable(rate)
@@ -141,14 +132,3 @@ class _ModelNumbers:
         if len(values) > len(losses):
             return loss, values[-1]
         return loss, rate if is_a(rate, float) else ABSENT
-
-
-def _rate_of(optimizer: Any) -> Any:
-    """The number or the variable that the last update of an optimizer has used; None if it was computed then."""
-    own = own_attributes(optimizer)
-    rate = own.get("_learning_rate")
-    if rate is None:
-        # Keras 2's older optimizers, which make it smaller by a decay of their own.
-        return None if own.get("_initial_decay") else own.get("_hyper", {}).get("learning_rate")
-    # Keras 2 keeps what a schedule has given.
-    return own.get("_current_learning_rate") if callable(rate) else rate

@@ -16,7 +16,7 @@ import numpy as np
 from smd_agent.formats.series import ABSENT
 from smd_agent.framework.keras.plain_access import attribute, is_of_keras
 from smd_agent.framework.keras.types import Model
-from smd_agent.tensorflow.keras_fit.scalar_variables import Scalars, plain_variable
+from smd_agent.tensorflow.scalar_variables import Scalars, plain_variable
 
 # After a batch that follows so many rows of the largest one the mean is not looked at before the next batch: if it had
 # been reset, its number of rows would show. So many steps are looked at on both sides where that number is unexpected.

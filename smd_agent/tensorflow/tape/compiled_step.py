@@ -11,6 +11,7 @@ the same numbers as without us, the variant then runs in every step, from the fi
 
 from __future__ import annotations
 
+import functools
 import re
 import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -24,6 +25,7 @@ from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.failure_domains import STEPS
 from smd_agent.framework.error_boundary import own_failure
 from smd_agent.framework.keras.optimizers import GivenVariables
+from smd_agent.framework.series_rows import fence
 from smd_agent.framework.weak_references import Reference
 from smd_agent.interpreter.hidden_frames import unseen
 from smd_agent.tensorflow.arrays import Rows
@@ -32,6 +34,7 @@ from smd_agent.tensorflow.graph.function_rewrite import CALLS, UNREADABLE, Tap, 
 from smd_agent.tensorflow.loss_calls import given as given_to
 from smd_agent.tensorflow.loss_scaling import scale_of, unscaled
 from smd_agent.tensorflow.tape.hook_for_tapes import Saving, TapeRun
+from smd_agent.tensorflow.tape.returned_losses import ReturnedLosses
 from smd_agent.tensorflow.tape.traced_gradients import (
     FunctionNotes,
     GradientCall,
@@ -39,7 +42,9 @@ from smd_agent.tensorflow.tape.traced_gradients import (
     TracedGiven,
     TracedGradient,
     TracedRate,
+    TracedValue,
 )
+from smd_agent.tensorflow.tape_rows import TapeRows
 from smd_agent.tensorflow.types import ConcreteFunction, FunctionDef, Tensor, Variable
 
 SLOT = "_call_flat"
@@ -77,10 +82,8 @@ class CompiledStep:
         self._notes = notes
         self._functions = functions
         self._concrete = weakref.ref(concrete)
-        self._calls: list[GradientCall] | None = None
         self._variables: list[weakref.ref[Variable]] = []
         self._statistics: list[weakref.ref[Variable]] = []
-        self._given: GivenVariables | None = None
         self._variant: Variant | None = None
         self._tried = False
         self._always = False
@@ -105,7 +108,9 @@ class CompiledStep:
                 return call(concrete, *args, **kwargs)
             saved = self._open_step()
             if saved is None or (not saved and not self._always):
-                return call(concrete, *args, **kwargs)
+                result = call(concrete, *args, **kwargs)
+                self._tell(result)
+                return result
             return self._run_variant(concrete, saved, *args, **kwargs)
         except BaseException as error:
             instead = own_failure(error)
@@ -129,6 +134,9 @@ class CompiledStep:
                 return None
             first = living[0]
         saving.steps.reach(first, position.step)
+        saving.rows.reached()
+        if saving.rows.looks:
+            self._tell_scale(saving.rows)
         if position.saving:
             saving.values.weights([*self._living_variables(), *_living(self._statistics)])
         elif not self._always:
@@ -138,7 +146,7 @@ class CompiledStep:
     def _look(self) -> None:
         """Find out what it trains."""
         concrete: Any = self._concrete()
-        parts = {id(v): part for call in self.calls() for part in call.parts if (v := part.variable()) is not None}
+        parts = {id(v): part for call in self.calls for part in call.parts if (v := part.variable()) is not None}
         self._variables = [part.variable for part in parts.values()]
         statistics = [variable for variable in concrete.variables if _STATISTICS.search(variable.name)]
         self._statistics = [Reference(variable) for variable in statistics]
@@ -164,7 +172,24 @@ class CompiledStep:
             result = concrete.function_type.pack_output(outputs)
         if scales is not None:
             self._save(extra, scales)
+        self._tell(result, extra)
         return result
+
+    @fence("looking at what a tf.function has computed")
+    def _tell(self, result: Any, extra: Sequence[Tensor] = ()) -> None:
+        """The function has returned this, or its variant has, with further values."""
+        saving = self._run.last
+        if saving is None or not saving.rows.looks:
+            return
+        further = () if self._variant is None else self._variant.further
+        pairs = [*zip((one.key for one in further), extra, strict=False)]
+        losses = [value for key, value in pairs if isinstance(key, TracedValue) and key.is_loss]
+        saving.rows.computed(self.returned.of(result, losses))
+        for key, value in pairs:
+            if isinstance(key, TracedRate):
+                saving.rows.uses_rate(value)
+        for optimizer in self.given.optimizers():
+            saving.rows.updated(optimizer)
 
     @STEPS.fence("saving what a tf.function computed")
     def _save(self, extra: list[Tensor], scales: list[float]) -> None:
@@ -178,17 +203,16 @@ class CompiledStep:
                 saving.facts.saw_learning_rate(optimizer, value)
         self._save_losses(saving, {key: value for key, value in pairs if isinstance(key, TracedGiven)})
         values = iter([value for key, value in pairs if not isinstance(key, (TracedRate, TracedGiven))])
-        for call, scale in zip(self.calls(), scales, strict=True):
+        for call, scale in zip(self.calls, scales, strict=True):
             losses = [next(values) for _ in call.losses]
             parts = [(part.variable(), unscaled(_gradient(part, values), scale)) for part in call.parts]
             found = [(v, g) for v, g in parts if v is not None]
             saving.values.gradients(losses, found)
             saving.facts.saw_gradients(found)
-        saving.facts.after_update(self.given())
+        saving.facts.after_update(self.given)
 
     def _save_losses(self, saving: Saving, given: Mapping[TracedGiven, Tensor]) -> None:
-        concrete: Any = self._concrete()
-        for step in self._functions.steps_in(concrete.function_def):
+        for step in self._functions.steps_in(self._definition()):
             for call in step.own.losses:
                 seen = {key.part: value for key, value in given.items() if key.call is call}
                 loss = call.loss
@@ -198,27 +222,41 @@ class CompiledStep:
     def _before(self) -> list[float]:
         saving = self._run.last
         assert saving is not None
-        saving.facts.before_update(self.given())
-        scalers = [None if call.scaler is None else call.scaler() for call in self.calls()]
+        saving.facts.before_update(self.given)
+        scalers = [None if call.scaler is None else call.scaler() for call in self.calls]
         return [1.0 if scaler is None else scale_of(scaler) for scaler in scalers]
+
+    @fence("looking at the scale of a loss")
+    def _tell_scale(self, rows: TapeRows) -> None:
+        for call in self.calls:
+            scaler = None if call.scaler is None else call.scaler()
+            if scaler is not None:
+                rows.scaled(scale_of(scaler))
 
     # What the function computes.
 
+    @functools.cached_property
     def calls(self) -> list[GradientCall]:
         """Its gradient calls and those of the functions it calls, in the order of its variant's further values."""
-        if self._calls is None:
-            concrete: Any = self._concrete()
-            self._calls = list(self._functions.calls_in(concrete.function_def))
-        return self._calls
+        return [*self._functions.calls_in(self._definition())]
 
+    @functools.cached_property
     def given(self) -> GivenVariables:
         """The variables that optimizers are given in it and in the functions it calls."""
-        if self._given is None:
-            self._given = GivenVariables()
-            concrete: Any = self._concrete()
-            for step in self._functions.steps_in(concrete.function_def):
-                self._given.update(step.own.given)
-        return self._given
+        given = GivenVariables()
+        for step in self._functions.steps_in(self._definition()):
+            given.update(step.own.given)
+        return given
+
+    @functools.cached_property
+    def returned(self) -> ReturnedLosses:
+        """The losses that it returns."""
+        return ReturnedLosses(self._definition(), self._functions.losses_of)
+
+    def _definition(self) -> FunctionDef:
+        concrete: Any = self._concrete()
+        found: FunctionDef = concrete.function_def
+        return found
 
     def variant(self) -> Variant | None:
         """The function with further outputs; None (one line said) if there cannot be one."""
@@ -269,6 +307,11 @@ class TrainingFunctions:
         """The taps of a function itself."""
         step = self._steps.get(name)
         return [] if step is None else list(step.own.taps())
+
+    def losses_of(self, name: str) -> list[str]:
+        """The losses that are differentiated in a function itself."""
+        step = self._steps.get(name)
+        return [] if step is None else [loss.ref for call in step.own.calls for loss in call.losses]
 
     def calls_in(self, definition: FunctionDef) -> Iterator[GradientCall]:
         """The gradient calls of a function and of the functions that it calls, as its variant returns them."""

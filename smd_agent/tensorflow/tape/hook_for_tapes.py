@@ -10,6 +10,7 @@ from smd_agent.framework.tape_steps import GradientSteps
 from smd_agent.tensorflow.hook import TensorflowHook
 from smd_agent.tensorflow.tape.facts import TapeFacts
 from smd_agent.tensorflow.tape.values import TapeValues
+from smd_agent.tensorflow.tape_rows import TapeRows
 
 
 class Saving(NamedTuple):
@@ -19,6 +20,7 @@ class Saving(NamedTuple):
     steps: GradientSteps
     values: TapeValues
     facts: TapeFacts
+    rows: TapeRows
 
 
 class TapeRun:
@@ -48,7 +50,7 @@ class TapeRun:
             return None
         values = TapeValues(hook)
         facts = TapeFacts(hook, hook.recorder, values.names.variable)
-        self.last = Saving(hook, GradientSteps(hook), values, facts)
+        self.last = Saving(hook, GradientSteps(hook), values, facts, hook.tape_rows)
         return self.last
 
     def paused(self) -> bool:

@@ -142,10 +142,15 @@ class TapeWatch:
         saving.steps.reach(first, tape.__dict__.get(OPENED, position.step))
         # It has its place; asked again, it stays there.
         tape.__dict__[OPENED] = position.step - 1
-        if position.saving:
+        saving.rows.reached()
+        if saving.rows.looks or position.saving:
             losses, scale = self._losses(target)
+            saving.rows.differentiated(losses)
+            if scale is not None:
+                saving.rows.scaled(scale)
+        if position.saving:
             pairs = zip(tf.nest.flatten(sources), flat_gradients(gradients), strict=False)
-            found = [(s, unscaled(g, scale)) for s, g in pairs if is_variable(s)]
+            found = [(s, unscaled(g, 1.0 if scale is None else scale)) for s, g in pairs if is_variable(s)]
             saving.values.weights([variable for variable, _ in found])
             saving.values.gradients(losses, found)
             saving.facts.saw_gradients(found)
@@ -154,10 +159,10 @@ class TapeWatch:
         self._scaled.clear()
         self._losses_seen.clear()
 
-    def _losses(self, target: Nested) -> tuple[list[object], float]:
-        """The differentiated values as they were before scaling, and the scale of their gradients."""
+    def _losses(self, target: Nested) -> tuple[list[object], float | None]:
+        """The differentiated values as they were before scaling, and the scale of their gradients, if there is one."""
         losses: list[object] = []
-        scale = 1.0
+        scale = None
         for tensor in tf.nest.flatten(target):
             note = self._scaled.get(id(tensor))
             if note is not None:
@@ -173,7 +178,7 @@ class TapeWatch:
             return
         if not tf.executing_eagerly():
             self._notes.note_scaling(tf.compat.v1.get_default_graph(), optimizer, loss, scaled)
-        elif self._may_be_due():
+        elif self._may_be_due() or self._looks():
             # The scaled tensor is kept too, so that its id stays its own until the gradients have come.
             self._scaled[id(scaled)] = (scaled, loss, optimizer)
 
@@ -181,6 +186,10 @@ class TapeWatch:
         """True if the next step may be one that is saved."""
         last = self._run.known()
         return last is None or last.hook.position.train.step + 1 >= last.hook.position.train.due
+
+    def _looks(self) -> bool:
+        """True if the current step has a row of the series, and with it perhaps the next one."""
+        return self._run.last is not None and self._run.last.rows.looks
 
     # What losses are given, as their listener.
 
@@ -203,17 +212,20 @@ class TapeWatch:
     # What optimizers are called with, as their listener.
 
     def awaits_update(self) -> bool:
-        """True if a function is traced, or a step is saved."""
-        last = self._run.last
-        if tf.executing_eagerly() and (last is None or not last.hook.position.saving):
+        """True if a function is traced, or a step is saved or has a row of the series."""
+        if tf.executing_eagerly() and not self._looks() and not self._saves():
             return False
         return not self._run.paused() and not is_other_replica()
+
+    def _saves(self) -> bool:
+        """True if the current step is saved."""
+        return self._run.last is not None and self._run.last.hook.position.saving
 
     def before_update(self, call: OptimizerCall) -> None:
         """An optimizer is about to update."""
         if not tf.executing_eagerly():
             self._notes.note_update(tf.compat.v1.get_default_graph(), call)
-        elif self._run.last is not None:
+        elif self._run.last is not None and self._saves():
             self._run.last.facts.before_update(_given(call))
 
     def saw_learning_rate(self, optimizer: Optimizer, value: Tensor) -> None:
@@ -221,12 +233,15 @@ class TapeWatch:
         if not tf.executing_eagerly():
             self._notes.note_learning_rate(tf.compat.v1.get_default_graph(), optimizer, value)
         elif self._run.last is not None:
+            self._run.last.rows.uses_rate(value)
             self._run.last.facts.saw_learning_rate(optimizer, value)
 
     def after_update(self, call: OptimizerCall, result: object) -> None:
         """The optimizer has updated."""
         if tf.executing_eagerly() and self._run.last is not None:
-            self._run.last.facts.after_update(_given(call))
+            if self._saves():
+                self._run.last.facts.after_update(_given(call))
+            self._run.last.rows.updated(call.optimizer)
 
     @STEPS.fence("looking at a tf.function", again=True)
     def _traced(self, concrete: ConcreteFunction) -> None:

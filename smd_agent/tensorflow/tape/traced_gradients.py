@@ -65,6 +65,11 @@ class TracedValue:
     number: int
 
     @property
+    def is_loss(self) -> bool:
+        """True if it was differentiated."""
+        return self.number < len(self.call.losses)
+
+    @property
     def fragile(self) -> bool:
         """Gradients are computed to be used outside of what XLA fuses."""
         return False
