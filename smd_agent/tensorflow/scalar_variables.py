@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 from tensorflow.python.eager import context, execute
 from tensorflow.python.ops import gen_resource_variable_ops
@@ -56,3 +57,23 @@ class Scalars:
         except tf.errors.OpError:
             return None
         return [*map(float, found)]
+
+
+class TensorflowVariables:
+    """Variables of TensorFlow's; see ``ScalarVariables``."""
+
+    def can_be_read(self) -> bool:
+        """True where no graph is built."""
+        return bool(tf.executing_eagerly())
+
+    def plain(self, variable: Any) -> Any | None:
+        """The variable of one number that this is, or is around."""
+        return plain_variable(variable)
+
+    def reader(self, variables: Sequence[Any]) -> Callable[[], list[float]]:
+        """A function that gives the numbers that plain variables have when it is called."""
+        return Scalars(variables).read
+
+    def rounding(self, variable: Any) -> float:
+        """The largest part of a number by which a plain variable rounds it."""
+        return float(np.finfo(variable.dtype.as_numpy_dtype).eps) / 2

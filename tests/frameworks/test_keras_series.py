@@ -13,14 +13,15 @@ tf = pytest.importorskip("tensorflow")
 from harness.compare import assert_untouched, run_both
 from harness.keras_ways import QUIET
 from harness.killed import assert_series_survives
+from harness.series import assert_losses_are_those_saved
 
 import smd_agent.tensorflow as smd
 from smd_agent import guard
 from smd_agent.analysis.trial import create_trial
 from smd_agent.core.budget import Rests
-from smd_agent.core.modes import ModeKeys
 from smd_agent.formats.series import ABSENT
-from smd_agent.tensorflow.keras_fit.tracked_loss import TrackedLoss
+from smd_agent.framework.keras.tracked_loss import TrackedLoss
+from smd_agent.tensorflow.scalar_variables import TensorflowVariables
 
 keras = tf.keras
 IS_KERAS_3 = hasattr(keras, "__version__") and keras.__version__.startswith("3")
@@ -138,21 +139,6 @@ def ran(runner):
         return both, both.trial.series().get("steps")
 
     return run
-
-
-def training_steps(both):
-    """The saved steps of training, as all steps are numbered."""
-    trial = both.trial
-    return [trial.global_step(ModeKeys.TRAIN, step) for step in trial.steps(mode=ModeKeys.TRAIN)]
-
-
-def assert_losses_are_those_saved(both, table):
-    """The series has the training steps, numbered as they are saved, and in them the losses that are saved."""
-    saved, steps = both.trial.tensor("batch_loss"), training_steps(both)
-    assert table.steps.tolist() == steps
-    assert table.mode_steps.tolist() == [*range(len(steps))]
-    assert {*table.modes.tolist()} == {ModeKeys.TRAIN.value}
-    np.testing.assert_allclose(table["series/loss"], [float(saved.value(step)) for step in steps], rtol=1e-5)
 
 
 def batches():
@@ -293,7 +279,7 @@ def test_what_was_reset_or_evaluated_between_steps_is_not_taken_for_theirs(out, 
 
 def test_a_mean_is_looked_at_before_a_step_where_a_reset_would_not_show():
     total, count = (tf.Variable(0.0, trainable=False) for _ in range(2))
-    tracked, looks = TrackedLoss(total, count), []
+    tracked, looks = TrackedLoss(total, count, TensorflowVariables()), []
     read, tracked._read_total = tracked._read_total, lambda: looks.append(1) or read()
 
     def loss_of(loss, rows=16, follows=True):
@@ -336,7 +322,7 @@ def test_a_strategy_of_several_replicas_has_no_loss_that_is_plain(out, rows):
 
 def test_a_loss_that_the_rounding_of_the_sum_hides_is_not_told():
     total, count = (tf.Variable(0.0, trainable=False) for _ in range(2))
-    tracked = TrackedLoss(total, count)
+    tracked = TrackedLoss(total, count, TensorflowVariables())
 
     def loss_of(loss, rows=16):
         tracked.begin(False)

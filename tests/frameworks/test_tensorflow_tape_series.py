@@ -15,7 +15,6 @@ tf = pytest.importorskip("tensorflow")
 from harness.compare import assert_untouched, run_both
 from harness.keras_ways import QUIET
 from harness.killed import assert_series_survives
-from harness.series import collected
 
 import smd_agent.tensorflow as smd
 from smd_agent import guard
@@ -182,12 +181,6 @@ while True:
     tell(step, loss)
     step += 1
 """
-
-
-@pytest.fixture
-def rows(monkeypatch):
-    """The rows of all tables that are written, as dicts."""
-    return collected(monkeypatch)
 
 
 @pytest.fixture

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import numpy as np
+
+from smd_agent.core.modes import ModeKeys
 from smd_agent.core.series import Series
 from smd_agent.formats.series import ABSENT
 
@@ -22,3 +25,13 @@ def collected(monkeypatch):
     monkeypatch.setattr(Series, "add", add)
     monkeypatch.setattr(Series, "add_at", add_at)
     return lambda table: [row for name, row in found if name == table]
+
+
+def assert_losses_are_those_saved(both, table):
+    """The series of a run of Keras has the training steps, numbered as saved, and in them the losses that are saved."""
+    trial, saved = both.trial, both.trial.tensor("batch_loss")
+    steps = [trial.global_step(ModeKeys.TRAIN, step) for step in trial.steps(mode=ModeKeys.TRAIN)]
+    assert table.steps.tolist() == steps
+    assert table.mode_steps.tolist() == [*range(len(steps))]
+    assert {*table.modes.tolist()} == {ModeKeys.TRAIN.value}
+    np.testing.assert_allclose(table["series/loss"], [float(saved.value(step)) for step in steps], rtol=1e-5)

@@ -7,11 +7,13 @@ from typing import Any
 import torch
 
 from smd_agent.core.value_writing import Captured
+from smd_agent.framework.keras.every_step import EveryStep
 from smd_agent.framework.keras.logs import KerasLogs
 from smd_agent.framework.keras.plain_access import attribute
 from smd_agent.framework.plain_access import is_a
 from smd_agent.pytorch.arrays import to_array
 from smd_agent.pytorch.environment import facts
+from smd_agent.pytorch.keras_fit.scalar_variables import TorchVariables
 from smd_agent.pytorch.worker import rank_and_size
 
 
@@ -23,6 +25,7 @@ class KerasHook(KerasLogs):
     def set_up(self) -> None:
         """The mode follows the call."""
         super().set_up()
+        self.every_step = EveryStep(self.recorder, TorchVariables())
         self.follow_calls()
 
     def to_array(self, value: Any) -> Captured | None:

@@ -7,14 +7,15 @@ from typing import Any, ClassVar
 
 from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.failure_domains import STEPS
+from smd_agent.framework.keras.every_step import EveryStep
 from smd_agent.framework.keras.plain_access import attribute, variables_in
 from smd_agent.framework.keras.types import Model
 from smd_agent.framework.weak_references import Reference
 from smd_agent.tensorflow.hook import TensorflowHook
 from smd_agent.tensorflow.keras_fit.callback_bases import callback_of_each
-from smd_agent.tensorflow.keras_fit.every_step import EveryStep
 from smd_agent.tensorflow.keras_fit.legacy_values import INPUTS, PREDICTIONS, legacy_values
 from smd_agent.tensorflow.replicas import rank_and_size
+from smd_agent.tensorflow.scalar_variables import TensorflowVariables
 
 
 @STEPS.fence("watching Keras", again=True)
@@ -56,7 +57,7 @@ class KerasHook(TensorflowHook):
         """Watch Keras, if the agent does not do so already."""
         super().set_up()
         self._model_reference: Callable[[], Any] = _no_model
-        self.every_step = EveryStep(self.recorder)
+        self.every_step = EveryStep(self.recorder, TensorflowVariables())
         self.follow_calls()
         watch = type(self).watch_keras
         if watch is not None:

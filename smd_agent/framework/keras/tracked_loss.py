@@ -11,12 +11,10 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import numpy as np
-
 from smd_agent.formats.series import ABSENT
 from smd_agent.framework.keras.plain_access import attribute, is_of_keras
+from smd_agent.framework.keras.scalar_variables import ScalarVariables
 from smd_agent.framework.keras.types import Model
-from smd_agent.tensorflow.scalar_variables import Scalars, plain_variable
 
 # After a batch that follows so many rows of the largest one the mean is not looked at before the next batch: if it had
 # been reset, its number of rows would show. So many steps are looked at on both sides where that number is unexpected.
@@ -33,18 +31,19 @@ class TrackedLoss:
     Args:
         total: the variable of the sum.
         count: the variable of the number of rows.
+        library: whose variables they are.
 
     Attributes:
         variables: both.
         has_counted: a step has added something to it.
     """
 
-    def __init__(self, total: Any, count: Any) -> None:
+    def __init__(self, total: Any, count: Any, library: ScalarVariables) -> None:
         self.variables = (total, count)
         self.has_counted = False
-        self._read_total, self._read_both = Scalars([total]).read, Scalars([total, count]).read
+        self._read_total, self._read_both = library.reader([total]), library.reader([total, count])
         # The largest part of a number by which it is rounded.
-        self._precision = float(np.finfo(total.dtype.as_numpy_dtype).eps) / 2
+        self._precision = library.rounding(total)
         self._total = self._count = 0.0
         # Rows of the largest batch, and steps that are to be looked at on both sides.
         self._largest = 0.0
@@ -96,10 +95,11 @@ class Losses:
 
     Args:
         model: has been compiled.
+        library: that Keras computes with.
     """
 
-    def __init__(self, model: Model) -> None:
-        self._tracked = (*_tracked(model),)
+    def __init__(self, model: Model, library: ScalarVariables) -> None:
+        self._tracked = (*_tracked(model, library),)
         self._ended = 0
         self._find_variables()
 
@@ -133,7 +133,7 @@ class Losses:
         return ABSENT
 
 
-def _tracked(model: Model) -> Iterator[TrackedLoss]:
+def _tracked(model: Model, library: ScalarVariables) -> Iterator[TrackedLoss]:
     """The mean that Keras's own step counts, and those that a step of the program's may count as its loss."""
     compiled = attribute(model, "compiled_loss")
     of_keras_2 = [attribute(compiled, name) for name in ("_total_loss_mean", "_loss_metric")]
@@ -142,6 +142,6 @@ def _tracked(model: Model) -> Iterator[TrackedLoss]:
     for mean in {id(one): one for one in means if one is not None}.values():
         if type(mean).__name__ != "Mean" or not is_of_keras(type(mean)):
             continue
-        total, count = plain_variable(attribute(mean, "total")), plain_variable(attribute(mean, "count"))
+        total, count = library.plain(attribute(mean, "total")), library.plain(attribute(mean, "count"))
         if total is not None and count is not None:
-            yield TrackedLoss(total, count)
+            yield TrackedLoss(total, count, library)

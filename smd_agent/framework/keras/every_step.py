@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import tensorflow as tf
-
 from smd_agent.core.recorder import Recorder
 from smd_agent.formats.series import ABSENT, STEPS_TABLE
 from smd_agent.framework.keras.optimizers import LOSS_SCALE, SKIPPED, inner_of, kept_rate, loss_scale_of, skipped
 from smd_agent.framework.keras.plain_access import own_attributes
+from smd_agent.framework.keras.scalar_variables import ScalarVariables
+from smd_agent.framework.keras.tracked_loss import Losses
 from smd_agent.framework.keras.types import Model
 from smd_agent.framework.plain_access import is_a
 from smd_agent.framework.series_pauses import StepsAtRest
 from smd_agent.framework.series_rows import LEARNING_RATE, ONE_BY_ONE, StepTime, fence, series_name
 from smd_agent.framework.weak_references import WeakIdentityMap
-from smd_agent.tensorflow.keras_fit.tracked_loss import Losses
-from smd_agent.tensorflow.scalar_variables import Scalars, plain_variable
 
 if TYPE_CHECKING:
     from smd_agent.framework.keras.backend import RunningStep
@@ -31,10 +29,12 @@ class EveryStep:
 
     Args:
         recorder: of the hook.
+        variables: of the library that Keras computes with.
     """
 
-    def __init__(self, recorder: Recorder) -> None:
+    def __init__(self, recorder: Recorder, variables: ScalarVariables) -> None:
         self._recorder = recorder
+        self._variables = variables
         self._time = StepTime()
         self._rests = StepsAtRest(recorder.series.budget)
         self._models: WeakIdentityMap[RunningStep[Any], _ModelNumbers] = WeakIdentityMap()
@@ -51,11 +51,11 @@ class EveryStep:
             return False
         if self._rests.left:
             return True
-        if not self._recorder.series.wanted or not tf.executing_eagerly():
+        if not self._recorder.series.wanted or not self._variables.can_be_read():
             return False
         now = self._models.get(step)
         if now is None:
-            now = self._models.set(step, _ModelNumbers(step.model))
+            now = self._models.set(step, _ModelNumbers(step.model, self._variables))
         follows = now is self._last and self._recorder.position.newest == self._newest + steps
         now.begin(step.model, steps, follows)
         self._now, self._last = now, None
@@ -80,10 +80,12 @@ class _ModelNumbers:
 
     Args:
         model: whose steps they are.
+        variables: of the library that Keras computes with.
     """
 
-    def __init__(self, model: Model) -> None:
-        self._losses = Losses(model)
+    def __init__(self, model: Model, variables: ScalarVariables) -> None:
+        self._variables = variables
+        self._losses = Losses(model, variables)
         self._names: tuple[str, ...] = ONE_BY_ONE
         self._steps = 1
         self._optimizer: Any = None
@@ -91,8 +93,8 @@ class _ModelNumbers:
         self._inner: Any = None
         self._scale: float | None = None
         self._rate: Any = None
-        self._read: tuple[Any, ...] = ()
-        self._scalars = Scalars(())
+        self._looked_at: tuple[Any, ...] = ()
+        self._read = variables.reader(())
 
     def begin(self, model: Model, steps: int, follows: bool) -> None:
         """A call for so many steps begins; ``follows``: nothing was counted since the last one has ended."""
@@ -123,11 +125,11 @@ class _ModelNumbers:
     def _look(self) -> tuple[float, float]:
         """The loss of the step, and the learning rate of its update; ``ABSENT`` where they are not known."""
         rate, losses = kept_rate(self._inner), self._losses.variables
-        if rate is not self._rate or losses is not self._read:
-            self._rate, self._read = rate, losses
-            variable = plain_variable(rate)
-            self._scalars = Scalars(losses if variable is None else (*losses, variable))
-        values = self._scalars.read()
+        if rate is not self._rate or losses is not self._looked_at:
+            self._rate, self._looked_at = rate, losses
+            variable = self._variables.plain(rate)
+            self._read = self._variables.reader(losses if variable is None else (*losses, variable))
+        values = self._read()
         loss = self._losses.end(values)
         if len(values) > len(losses):
             return loss, values[-1]
