@@ -18,6 +18,7 @@ usage: python -m smd_agent [run] [options] [--] (script.py | -m module | -c code
   --budget PERCENT      of the run's time, for the numbers of every step (default: 1); twice that for what is saved of
                         steps and boosting rounds though nobody asked for it by name
   --blame               with PyTorch, name what makes a loss or gradients not finite; runs parts of the program again
+  --no-bundles          with PyTorch, keep no bundle of a step that goes wrong, by which replay runs it again
   --rules NAMES         ask these rules while training goes on, too: names of check --list, "all", and Python files with
                         rules of your own; what one finds is a line at once, and stands in findings.json of the run
   --on-find WHAT        what else they do then. warn: nothing (the default); dump: the next step is saved whole; stop:
@@ -76,7 +77,8 @@ VALUE_OPTIONS = (
     "--on-find",
     "--budget",
 )
-FLAGS = ("--strict", "--raw", "--blame")
+FLAGS = ("--strict", "--raw", "--blame", "--no-bundles")
+_KEYS_OF_FLAGS = {"--blame": ("blame", True), "--no-bundles": ("bundles", False)}
 INTERPRETER_OPTIONS = ("-m", "-c", "-")
 
 
@@ -177,7 +179,7 @@ def content_for(source: Source | None, options: dict[str, str]) -> dict[str, Any
         CommandError: the value of an option is wrong.
         ConfigError: the source holds no JSON object.
     """
-    given = {name: value for name, value in options.items() if name in (*VALUE_OPTIONS[1:], "--raw", "--blame")}
+    given = {name: value for name, value in options.items() if name in (*VALUE_OPTIONS[1:], *FLAGS[1:])}
     if source is None:
         return overlay(default_content(), given)
     return overlay(read_object(source)[0], given) if given else None
@@ -227,12 +229,10 @@ def overlay(hook: dict[str, Any], given: dict[str, str]) -> dict[str, Any]:
 
 
 def _replaced(given: dict[str, str]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    found: dict[str, Any] = {key: value for flag, (key, value) in _KEYS_OF_FLAGS.items() if flag in given}
     if "--budget" in given:
         _checked(given, "--budget", per_cent)
         found["budget"] = given["--budget"]
-    if "--blame" in given:
-        found["blame"] = True
     if "--tensorboard" in given:
         found.update(export_tensorboard=True, tensorboard_dir=_folder(given, "--tensorboard"))
     return found

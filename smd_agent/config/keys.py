@@ -181,6 +181,16 @@ BLAME = Key(
     "false",
     "PyTorch: name what makes a loss or gradients not finite at once, for which parts of the program are run again",
 )
+BUNDLES = Key(
+    "bundles",
+    values.boolean,
+    "true",
+    "PyTorch: what the first step was given whose loss is not finite, or that an error has ended, goes into a folder of"
+    " the run, by which `replay` runs it again",
+)
+BUNDLE_MEGABYTES = Key(
+    "bundle_megabytes", values.count, "256", "size up to which that is written, weights and the batch together"
+)
 TAP = Key("tap", values.boolean, "true", "the running training obeys `tap`: a look at the run's folder once a second")
 LIVE_RULES = Key(
     "live_rules",
@@ -211,6 +221,8 @@ OF_HOOK = (
     SERIES_MEGABYTES,
     BUDGET,
     BLAME,
+    BUNDLES,
+    BUNDLE_MEGABYTES,
     TAP,
     LIVE_RULES,
     ON_FIND,

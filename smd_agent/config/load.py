@@ -7,10 +7,16 @@ from collections.abc import Mapping
 from smd_agent.config import env, keys, precedence
 from smd_agent.config.hook_file import Source, find_source, is_there, read_object
 from smd_agent.config.job_files import folder_wanted
-from smd_agent.config.keys import DEFAULT_OUT_DIR, LONGEST_NAME, Section
+from smd_agent.config.keys import DEFAULT_OUT_DIR, LONGEST_NAME, Key, Section
 from smd_agent.config.live import live_keys, live_rules
 from smd_agent.config.placeholders import names_rank
-from smd_agent.config.settings import DEFAULT_SERIES_MEGABYTES, CollectionSettings, HookSettings, RuleSettings
+from smd_agent.config.settings import (
+    DEFAULT_BUNDLE_MEGABYTES,
+    DEFAULT_SERIES_MEGABYTES,
+    CollectionSettings,
+    HookSettings,
+    RuleSettings,
+)
 from smd_agent.config.suggestions import nearest
 from smd_agent.core.budget import SHARE
 from smd_agent.core.collection_keys import BUILT_IN_NAMES
@@ -67,7 +73,9 @@ def load_settings(source: Source, default_save_interval: int = DEFAULT_SAVE_INTE
     include_workers = hook.take(keys.INCLUDE_WORKERS)
     step = hook.take(keys.STEP)
     budget = hook.take(keys.BUDGET)
-    series_megabytes, live = _series_megabytes(hook), live_keys(hook)
+    live = live_keys(hook)
+    series_megabytes = _megabytes(hook, keys.SERIES, keys.SERIES_MEGABYTES, DEFAULT_SERIES_MEGABYTES)
+    bundle_megabytes = _megabytes(hook, keys.BUNDLES, keys.BUNDLE_MEGABYTES, DEFAULT_BUNDLE_MEGABYTES)
     tap = hook.take(keys.TAP)
     tensorboard_dir = _tensorboard_dir(hook, out_dir)
     hook.warn_unknown()
@@ -111,6 +119,7 @@ def load_settings(source: Source, default_save_interval: int = DEFAULT_SAVE_INTE
         series_megabytes=series_megabytes,
         budget=SHARE if budget is None else budget,
         blame=on[keys.BLAME],
+        bundle_megabytes=bundle_megabytes,
         tap=tap is not False,
         rules=tuple(rules),
         live_rules=live_rules(live, rules, hook),
@@ -201,9 +210,9 @@ def _warn_of_empty(top: Section, named: list[str], collections: Mapping[str, Col
     return tuple(found)
 
 
-def _series_megabytes(hook: Section) -> int:
-    wanted, size = hook.take(keys.SERIES), hook.take(keys.SERIES_MEGABYTES)
-    return 0 if wanted is False else size or DEFAULT_SERIES_MEGABYTES
+def _megabytes(hook: Section, wanted: Key[bool], size: Key[int], default: int) -> int:
+    on, megabytes = hook.take(wanted), hook.take(size)
+    return 0 if on is False else megabytes or default
 
 
 def _tensorboard_dir(hook: Section, out_dir: str) -> str | None:

@@ -11,6 +11,7 @@ from smd_agent.core.reduction_config import ReductionConfig
 from smd_agent.core.save_config import SaveConfig
 
 DEFAULT_SERIES_MEGABYTES = 64
+DEFAULT_BUNDLE_MEGABYTES = 256
 
 
 @dataclass(frozen=True)
@@ -80,6 +81,7 @@ class HookSettings:
     series_megabytes: size of the series' table of steps; 0 if there is no series.
     budget: part of the run's time that the series may take, and half of what other evidence may that nobody asked for.
     blame: what makes a loss or gradients not finite is named.
+    bundle_megabytes: size of a bundle of a step that went wrong; 0 if there is none.
     tap: whether the running training looks for requests.
     rules: that `check` is to apply; what they look at is among the collections.
     live_rules: that are asked while training goes on.
@@ -107,6 +109,7 @@ class HookSettings:
     series_megabytes: int = DEFAULT_SERIES_MEGABYTES
     budget: float = SHARE
     blame: bool = False
+    bundle_megabytes: int = DEFAULT_BUNDLE_MEGABYTES
     tap: bool = True
     rules: tuple[RuleSettings, ...] = ()
     live_rules: tuple[LiveRule, ...] = ()

@@ -121,6 +121,15 @@ class RunSink(Protocol):
     def write_collections(self, text: str) -> None:
         """Take the text of the collections file."""
 
+    def write_bundle(self, folder: str, tensors: Sequence[bytes | memoryview], text: str) -> None:
+        """Store what a step was given, in the background.
+
+        Args:
+            folder: of the two files, below the run's.
+            tensors: the pieces of the file of tensors.
+            text: of the file that names them.
+        """
+
     def write_about(self, environment: Mapping[str, Mapping[str, str]], took: tuple[float, float] | None) -> None:
         """Note where this worker runs, and what saving took.
 

@@ -9,6 +9,8 @@
 ``about/<worker>.json``                                 with what one worker ran, and what saving took
 ``failures/<worker>.json``                              what failed of the agent's; only if something did
 ``series/<worker>_<table>_<segment>.smd``               numbers of every step, see `smd_agent.formats.series`
+``bundles/step_<step>/bundle.json``                     what a step that went wrong was given
+``bundles/step_<step>/tensors.safetensors``             its tensors, see `smd_agent.formats.bundles`
 ``control/<name>.request.json``                         what somebody asks the running training for
 ``control/<name>.plan.json``                            the same, and the training step at which it is obeyed
 ``control/answers/<name>_<worker>.json``                what one worker has done about it
@@ -32,6 +34,9 @@ FAILURES_FOLDER = "failures"
 SERIES_FOLDER = "series"
 CONTROL_FOLDER = "control"
 ANSWERS_FOLDER = "control/answers"
+BUNDLES_FOLDER = "bundles"
+BUNDLE_FILE = "bundle.json"
+BUNDLE_TENSORS = "tensors.safetensors"
 EVENTS_FOLDER = "events"
 INDEX_FOLDER = "index"
 COLLECTIONS_FOLDER = "collections/000000000"
@@ -42,6 +47,7 @@ _STEPS_PER_INDEX_FOLDER = 1000
 _STEP_FILE = re.compile(r"(\d+)_(.+)\.(?:json|tfevents)")
 _WORKER_CLAIM = re.compile(r"claim_(.+)\.smd")
 _SERIES_FILE = re.compile(r"(.+)_([a-z]+)_(\d+)\.smd")
+_BUNDLE = re.compile(r"step_(\d{1,15})(?:_(.+))?")
 _REQUEST_FILE = re.compile(r"([0-9a-z-]{1,60})\.(request|plan)\.json")
 _COLLECTIONS_FILE = re.compile(r"(.+)_collections\.json")
 
@@ -90,6 +96,17 @@ def parse_series_file(name: str) -> tuple[str, str, int] | None:
     """Take worker, table and segment from the base name of a file of the series; None for any other name."""
     match = _SERIES_FILE.fullmatch(name)
     return (_decoded(match[1]), match[2], int(match[3])) if match else None
+
+
+def bundle_folder(step: int, worker: str) -> str:
+    """Name the folder of a bundle of a training step; ``worker`` is empty where there is only one."""
+    return f"{BUNDLES_FOLDER}/step_{step}{f'_{_encoded(worker)}' if worker else ''}"
+
+
+def parse_bundle_folder(name: str) -> tuple[int, str] | None:
+    """Take training step and worker from the base name of the folder of a bundle; None for any other name."""
+    match = _BUNDLE.fullmatch(name)
+    return (int(match[1]), _decoded(match[2] or "")) if match else None
 
 
 def request_path(name: str, kind: str) -> str:

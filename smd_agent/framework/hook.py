@@ -216,6 +216,9 @@ class FrameworkHook(BaseHook):
         For that, parts of the program are run again.
         """
 
+    def keep_bundles(self, megabytes: int) -> None:
+        """Keep what a step that goes wrong was given, up to this size, where a framework can; 0: it is not kept."""
+
     def follow_calls(self) -> None:
         """Take the mode from what the program does until ``set_mode`` is called."""
         self.recorder.follow_calls()
@@ -336,6 +339,7 @@ class FrameworkHook(BaseHook):
             hook.count_forwards()
         if settings.blame:
             hook.name_culprits()
+        hook.keep_bundles(settings.bundle_megabytes)
         for wanted in settings.collections:
             collection = hook.collection_manager.get(wanted.name)
             collection.include(list(wanted.include_regex))

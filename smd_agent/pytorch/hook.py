@@ -10,6 +10,7 @@ import numpy.typing as npt
 import torch
 
 from smd_agent import guard
+from smd_agent.config.settings import DEFAULT_BUNDLE_MEGABYTES
 from smd_agent.core.failure_domains import STEPS
 from smd_agent.core.hook import BaseHook
 from smd_agent.core.locking import locked
@@ -24,6 +25,7 @@ from smd_agent.framework.weights_or_biases import ParameterRoles
 from smd_agent.interpreter.hidden_frames import unseen
 from smd_agent.pytorch.arrays import to_array
 from smd_agent.pytorch.blame.culprit import Culprits
+from smd_agent.pytorch.bundles.keeper import BundleKeeper
 from smd_agent.pytorch.capture.last_weights import LastWeights
 from smd_agent.pytorch.capture.loss_names import LossNames
 from smd_agent.pytorch.capture.model_calls import ModelCalls
@@ -34,6 +36,7 @@ from smd_agent.pytorch.device import free_memory
 from smd_agent.pytorch.device.graph_captures import graph_captures
 from smd_agent.pytorch.device.late_values import LateValues
 from smd_agent.pytorch.environment import facts
+from smd_agent.pytorch.model.first_call import FirstCall
 from smd_agent.pytorch.model.known_models import KnownModels
 from smd_agent.pytorch.model.step_counter import StepCounter, attach, detach
 from smd_agent.pytorch.model.tracked_module import TrackedModule
@@ -86,7 +89,10 @@ class Hook(KnownModels):
         self.steps: TrainingSteps = TrainingSteps(self.recorder, updates.rounds, self)
         self.steps.end_with_updates = True
         self.names_culprits = False
+        self.first_call = FirstCall()
         self.every_step = EveryStep(self.recorder, lambda: self.models, self.threads, updates.in_progress)
+        self._keeper = self.every_step.culprits = BundleKeeper(self, self.first_call)
+        self.keep_bundles(DEFAULT_BUNDLE_MEGABYTES)
         self.steps.on_end, self.steps.on_going_on = self.every_step.ended, self.every_step.went_on
         self._step_clock = self.position.clock
         # Whether the next backward pass belongs to a step that is yet to be opened.
@@ -99,7 +105,11 @@ class Hook(KnownModels):
     def name_culprits(self) -> None:
         """Name what makes a loss or gradients not finite: models keep their last call; before a model is known."""
         self.names_culprits = True
-        self.every_step.culprits = Culprits(self)
+        self._keeper.culprits = Culprits(self)
+
+    def keep_bundles(self, megabytes: int) -> None:
+        """Keep what the first step that goes wrong was given, up to this size; 0: nothing; before a model is known."""
+        self._keeper.most = megabytes << 20
 
     # What users call.
 
@@ -192,6 +202,7 @@ class Hook(KnownModels):
         if self.recorder.series.wanted:
             for watched in (updates, passes, clipping):
                 watched.tell(self.every_step)
+            self._keeper.begin()
         for known in self.models:
             # From now on it is asked whether they have changed.
             known.was_updated()
@@ -370,6 +381,7 @@ class Hook(KnownModels):
 
     def finish(self, end_marker: bool) -> None:
         """Put everything on disk and, if asked to, mark the run as ended. Repeating it is harmless."""
+        self.every_step.culprits.run_ends()
         self.every_step.settle()
         super().finish(end_marker)
 
@@ -382,6 +394,7 @@ class Hook(KnownModels):
         """Save nothing more and leave the models alone."""
         super().disable()
         self.every_step.culprits.step_ended()
+        self.first_call.end()
         for tracked in self.models:
             detach(tracked)
 

@@ -173,27 +173,28 @@ def create_file(root: Path, name: str) -> int:
         os.close(folder)
 
 
-def replace_file(root: Path, name: str, content: bytes) -> None:
+def replace_file(root: Path, name: str, *content: bytes | memoryview) -> None:
     """Put a whole file of a run in place at once: readers see the old one or the new one, never a part.
 
     Args:
         root: the run's folder.
         name: of the file, below the run's folder.
-        content: of the file.
+        content: of the file, in pieces.
 
     Raises:
         OSError: it cannot be written, or one of its folders is a link.
     """
     file = NewFile(root, name)
     try:
-        _write_all(file.descriptor, content)
+        for piece in content:
+            _write_all(file.descriptor, piece)
     except BaseException:
         file.remove()
         raise
     file.put_in_place()
 
 
-def _write_all(descriptor: int, content: bytes) -> None:
+def _write_all(descriptor: int, content: bytes | memoryview) -> None:
     left = memoryview(content)
     while left:
         left = left[os.write(descriptor, left) :]

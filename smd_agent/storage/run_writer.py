@@ -197,7 +197,7 @@ class RunWriter:
             self._watch.begin_anew()
         self._at.store.begin_anew()
         self._make_ready(RunPlace(self._at.folder.anew(), self._at.store, self._others[0]))
-        self._close_others()
+        _close_all(*self._others)
 
     def begin_step(self, step: int, mode: ModeKeys, mode_step: int) -> StepFile:
         """Open the file of one step."""
@@ -245,6 +245,11 @@ class RunWriter:
             self._at.files.failures.text = failures_text(failures)
             self._closed = None
             self._writer.submit(self._at.put_files)
+
+    def write_bundle(self, folder: str, tensors: Sequence[bytes | memoryview], text: str) -> None:
+        """Put what a step was given in place, in the background; the file that names its tensors comes last."""
+        self._closed = None
+        self._writer.submit(partial(self._at.put_bundle, folder, tensors, text))
 
     def listen(self, requests: Requests | None, place: Place) -> None:
         """Look for requests to this worker from now on, or no more; called again, nothing happens."""
@@ -308,12 +313,13 @@ class RunWriter:
 
     # On the writer thread.
     def _end(self, end_marker: bool) -> None:
-        self._close_others()
+        _close_all(*self._others)
         self.series.close()
         self._at.end(end_marker)
 
-    def _close_others(self) -> None:
-        """Close the files that are no part of the run."""
-        for other in self._others:
-            if other is not None:
-                other.close()
+
+def _close_all(*others: RunBoard | MetricsFile | None) -> None:
+    """Close files that are no part of the run."""
+    for other in others:
+        if other is not None:
+            other.close()

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import errno
 import operator
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from smd_agent import guard
-from smd_agent.formats.paths import END_MARKER
+from smd_agent.formats.paths import BUNDLE_FILE, BUNDLE_TENSORS, END_MARKER
 from smd_agent.storage.atomic_file import remove_file, replace_file
 from smd_agent.storage.disk_failures import PASSING, Beginning, DiskFailures
 from smd_agent.storage.folder_choice import RunFolder
@@ -135,6 +136,14 @@ class RunPlace:
         # A step that is put in place several times is lost once.
         if self.files is not None and self.files.lost.steps[-1:] != [step]:
             self.files.lost.steps.append(step)
+
+    def put_bundle(self, folder: str, tensors: Sequence[bytes | memoryview], text: str) -> None:
+        """Put a bundle in place: its tensors, and then the file that says what they are."""
+        names = [f"{folder}/{name}" for name in (BUNDLE_TENSORS, BUNDLE_FILE)]
+        root = self.current()
+        for name, content in zip(names, (tensors, [text.encode()]), strict=True):
+            replace_file(root, name, *content)
+        self.store.add(root, names[1], names[0])
 
     def put_files(self) -> None:
         """Put the small files in place that have changed."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from types import SimpleNamespace
 
 from smd_agent.core.clock import ModeClock, RunPosition
 from smd_agent.core.modes import ModeKeys
@@ -13,6 +14,7 @@ class Opener:
     """Notes what steps are opened and closed; which are due follows from the seed."""
 
     names_culprits = False
+    first_call = SimpleNamespace(wanted=False)
 
     def __init__(self, seed):
         self.clocks = {mode: ModeClock(mode) for mode in ModeKeys}

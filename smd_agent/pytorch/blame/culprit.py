@@ -20,6 +20,7 @@ from smd_agent import guard
 from smd_agent.core.failure_domains import CULPRITS
 from smd_agent.core.recorder import Recorder
 from smd_agent.framework.plain_access import attribute, is_a
+from smd_agent.framework.series_rows import At
 from smd_agent.framework.weak_references import WeakIdentityMap
 from smd_agent.pytorch.arrays import PLAIN_CLASSES, has_memory, tensors_in
 from smd_agent.pytorch.blame import loss_graph
@@ -30,6 +31,7 @@ from smd_agent.pytorch.model.tracked_module import KeptCall, TrackedModule
 from smd_agent.pytorch.own_operations import apart, without_gradients
 from smd_agent.pytorch.plain_access import optimized
 from smd_agent.pytorch.series.every_step import CulpritFinder
+from smd_agent.pytorch.series.late_rows import Number
 from smd_agent.pytorch.tracing import graph_task, is_opaque
 
 P = ParamSpec("P")
@@ -91,8 +93,8 @@ class Culprits(CulpritFinder):
         if self._steps_left <= 0 and "gradients" not in self._told:
             self._look_at_gradients(optimizer)
 
-    def pass_begins(self, roots: Any) -> None:
-        """A backward pass is about to begin from these tensors."""
+    def pass_begins(self, at: At, roots: Any, numbers: list[Number]) -> None:
+        """A backward pass is about to begin from these tensors, whose values are the numbers."""
         self._root = weakref.ref(roots) if type(roots) is torch.Tensor else None
 
     @CULPRITS.fence("looking for what has made the loss not finite")

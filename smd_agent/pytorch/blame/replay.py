@@ -46,7 +46,7 @@ _FORBIDDEN = {
 }
 _MODULES_OWN = ("_modules", "_parameters", "_buffers")
 # Of batch norms: the call has changed them already.
-_RUNNING = {"running_mean", "running_var"}
+RUNNING = {"running_mean", "running_var"}
 
 _SPACES = (torch._C._VariableFunctions, torch._C._nn)
 
@@ -242,5 +242,5 @@ def _same_saved(node: Any, other: Any) -> bool:
     except RuntimeError:
         # Something has been changed since.
         return False
-    names = (kept.keys() & known.keys()) - _RUNNING
+    names = (kept.keys() & known.keys()) - RUNNING
     return all(same_bits(kept[name], known[name]) for name in names if type(kept[name]) in PLAIN_CLASSES)

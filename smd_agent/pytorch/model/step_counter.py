@@ -19,6 +19,7 @@ from smd_agent.framework.training_step import TrainingSteps
 from smd_agent.interpreter.hidden_frames import unseen
 from smd_agent.interpreter.stack_room import has_room, in_room
 from smd_agent.pytorch.model import kept_out_of_modules
+from smd_agent.pytorch.model.first_call import FirstCall
 from smd_agent.pytorch.model.tracked_module import TrackedModule
 from smd_agent.pytorch.model.wrappers import unwrapped
 from smd_agent.pytorch.plain_access import is_training, tells_plainly
@@ -37,9 +38,11 @@ class ForwardCapture(StepOpener, Protocol):
 
     Attributes:
         names_culprits: calls are kept until their step has ended.
+        first_call: takes calls that train a model.
     """
 
     names_culprits: bool
+    first_call: FirstCall
 
     def begins_amid_training(self, tracked: TrackedModule, train: bool) -> bool | None:
         """True if a call, to train or to evaluate, begins a step while an update is awaited."""
@@ -108,7 +111,7 @@ def counter(  # noqa: C901, PLR0915 - in every step
     is_model = unwrapped(module) is module
     is_usual = tells_plainly(unwrapped(module))
     position = hook.position
-    calls, keeps_calls = tracked.calls, hook.names_culprits
+    calls, keeps_calls, first = tracked.calls, hook.names_culprits, hook.first_call
     forward = _forward_of(reference, previous)
     call = StepCounter(hook, tracked, name, previous)
 
@@ -147,6 +150,8 @@ def counter(  # noqa: C901, PLR0915 - in every step
                 if clock.step >= clock.due:
                     (hook.start_step if has_room() else hook.steps.leave_unopened)()
             tracked.last = position.step
+            if train and first.wanted:
+                first.take(tracked, args, kwargs)
             if train and keeps_calls:
                 calls.kept = args, kwargs, _random_state(), _next_number(), _casts_any() and _casts()
             position.inside = True

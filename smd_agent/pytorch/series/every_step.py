@@ -47,8 +47,8 @@ _NO_STEP = _Numbers(At(-2, ModeKeys.GLOBAL, -2))
 class CulpritFinder:
     """A listener that is told of values that may not be finite; this one looks for nothing."""
 
-    def pass_begins(self, roots: Any) -> None:
-        """A backward pass is about to begin from these tensors."""
+    def pass_begins(self, at: At, roots: Any, numbers: list[Number]) -> None:
+        """A backward pass is about to begin from these tensors, whose values are the numbers."""
 
     def of_loss(self, roots: Any) -> None:
         """A backward pass is about to begin from values that are not finite."""
@@ -58,6 +58,12 @@ class CulpritFinder:
 
     def step_ended(self) -> None:
         """The current training step has ended."""
+
+    def rests(self, now: bool) -> None:
+        """Nothing is told of some steps to come, or of those to come all is told again."""
+
+    def run_ends(self) -> None:
+        """The program ends."""
 
 
 class EveryStep:
@@ -108,8 +114,9 @@ class EveryStep:
             now = self._now
             if self._norms.clipped.count:
                 self._norms.clipped.clear()
-            self.culprits.pass_begins(roots)
-            for number in self._losses.numbers(roots):
+            numbers = self._losses.numbers(roots)
+            self.culprits.pass_begins(now.at, roots, numbers)
+            for number in numbers:
                 now.loss = number if now.loss is ABSENT else added(number, now.loss)
             if type(now.loss) is float and now.loss - now.loss != 0.0 and now.loss is not ABSENT:
                 self.culprits.of_loss(roots)
@@ -156,11 +163,13 @@ class EveryStep:
                 self._write()
             if ends and not measures and self._last.seconds is not ABSENT:
                 self._times.pause(self, self._last.seconds)
+                self.culprits.rests(updates.listener is not self)
 
     @fence("looking at an update")
     def rested(self) -> None:
         """Steps are looked at again, after some that have no row."""
         self._times.go_on(self)
+        self.culprits.rests(False)
 
     @fence("keeping norms that the program computes")
     def wants_norms(self) -> bool | None:

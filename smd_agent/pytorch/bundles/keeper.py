@@ -1,0 +1,221 @@
+"""Keeper of a run's bundle: what the first step that goes wrong was given, before an update has used its gradients.
+
+A step has gone wrong when a backward pass begins from a loss that is not finite, or when an error ends the program in
+it. In other steps nothing is kept but references to what a model was given.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from types import FrameType, TracebackType
+from typing import Any, Protocol
+
+import torch
+
+from smd_agent import guard
+from smd_agent.core.failure_domains import BUNDLES
+from smd_agent.core.recorder import Recorder
+from smd_agent.core.run_output import worker_name
+from smd_agent.formats.bundles import BUFFERS, GIVEN, NEAR, RANDOM, WEIGHTS, Bundle, bundle_text
+from smd_agent.formats.paths import bundle_folder
+from smd_agent.formats.safetensors import header
+from smd_agent.framework.environment import VERSIONS
+from smd_agent.framework.plain_access import is_a
+from smd_agent.framework.series_rows import At
+from smd_agent.interpreter.callers import callers
+from smd_agent.pytorch.arrays import PLAIN_CLASSES
+from smd_agent.pytorch.blame.graph import Graph
+from smd_agent.pytorch.bundles.near_call import arguments, name_of, own_frames, variables
+from smd_agent.pytorch.bundles.operations_kept import graph_of, operations_of
+from smd_agent.pytorch.bundles.raw_bytes import DTYPES, bytes_of, can_be_kept
+from smd_agent.pytorch.model.first_call import FirstCall, GivenCall
+from smd_agent.pytorch.model.tracked_module import TrackedModule
+from smd_agent.pytorch.model.wrappers import named_parameters
+from smd_agent.pytorch.plain_access import held, named_parts
+from smd_agent.pytorch.series.every_step import CulpritFinder
+from smd_agent.pytorch.series.late_rows import Number
+from smd_agent.pytorch.tracing import graph_task, is_opaque
+
+_BUFFERS_MOVED = "buffers such as running means are as the step's own call has left them"
+_WITH_VALUES = ("-X", "-W", "--check-hash-based-pycs")
+
+
+class Run(Protocol):
+    """A run of which a bundle is kept; a hook."""
+
+    models: list[TrackedModule]
+    recorder: Recorder
+
+    def worker(self) -> tuple[int, int]:
+        """Rank and number of ranks."""
+
+    def environment(self) -> Any:
+        """Facts as text, by group and name."""
+
+
+class BundleKeeper(CulpritFinder):
+    """The one of a run, which writes one bundle.
+
+    Args:
+        run: the hook.
+        first: the call of the current step.
+
+    Attributes:
+        most: bytes of a bundle; with 0 there is none.
+        culprits: told of the same.
+    """
+
+    def __init__(self, run: Run, first: FirstCall) -> None:
+        self._run = run
+        self._first = first
+        self.most = 0
+        self.culprits = CulpritFinder()
+
+    def begin(self) -> None:
+        """Look at the calls of models from now on."""
+        if self.most:
+            self._first.begin()
+
+    def pass_begins(self, at: At, roots: Any, numbers: list[Number]) -> None:
+        """A backward pass is about to begin from these tensors, whose values are the numbers."""
+        for number in numbers:
+            if type(number) is float and number - number != 0.0:
+                self._keep_loss(at, roots, number)
+        self._first.passed = True
+        self.culprits.pass_begins(at, roots, numbers)
+
+    def of_loss(self, roots: Any) -> None:
+        """A backward pass is about to begin from values that are not finite."""
+        self.culprits.of_loss(roots)
+
+    def before_update(self, optimizer: Any) -> None:
+        """An optimizer is about to use gradients, which may not be finite."""
+        self.culprits.before_update(optimizer)
+
+    def step_ended(self) -> None:
+        """The current training step has ended."""
+        self._first.forget()
+        self.culprits.step_ended()
+
+    def rests(self, now: bool) -> None:
+        """Nothing is told of some steps to come, or of those to come all is told again."""
+        self._first.rest(now)
+
+    @BUNDLES.fence("keeping what an error has ended")
+    def run_ends(self) -> None:
+        """The program ends, perhaps with an error that has left a training step."""
+        error = getattr(sys, "last_value", None)
+        call = self._first.call
+        if call is None or not is_a(error, Exception):
+            return
+        position = self._run.recorder.interrupted or self._run.recorder.position
+        self._keep(At.current(position), call, guard.describe(error), "", None, [*_frames_of(error.__traceback__)])
+
+    @BUNDLES.fence("keeping what has made the loss not finite")
+    def _keep_loss(self, at: At, roots: Any, loss: float) -> None:
+        call = self._first.call
+        if call is None or graph_task() != -1 or is_opaque():
+            return
+        graph = graph_of(roots)
+        own = {id(one) for tracked in self._run.models for _, one in tracked.parameters()}
+        if own.isdisjoint(map(id, graph.leaves)):
+            # It is the loss of another training.
+            return
+        self._keep(at, call, f"the loss is {loss}", repr(loss), graph, [*callers()])
+
+    def _keep(self, at: At, call: GivenCall, why: str, loss: str, graph: Graph | None, frames: list[FrameType]) -> None:
+        self._first.end()
+        output = self._run.recorder.output
+        if not output.begin(at.mode):
+            return
+        wrong = f"step {at.mode_step} has gone wrong ({why})"
+        near = own_frames(frames)
+        changed = call.changed()
+        tensors = {**self._of_models(), **_of_call(call, near, changed)}
+        unfit = [name for name, one in tensors.items() if not can_be_kept(one)]
+        if unfit:
+            guard.say(f"{wrong}; it is not kept: {unfit[0]} is no plain tensor")
+            return
+        size = sum(one.nbytes for one in tensors.values())
+        if size > self.most:
+            line = f"its {size >> 20} MiB are more than bundle_megabytes allows ({self.most >> 20})"
+            guard.say(f"{wrong}; it is not kept: {line}")
+            return
+        rank, ranks = self._run.worker()
+        bundle = Bundle(
+            step=at.mode_step,
+            global_step=at.step,
+            why=why,
+            loss=loss,
+            model=call.tracked.names.title,
+            casts=[[device, str(dtype).removeprefix("torch.")] for device, dtype in call.casts],
+            frames=[name_of(frame) for frame in near],
+            operations=[] if graph is None else operations_of(graph),
+            changed=[path for path, one in arguments(call.args, call.kwargs) if id(one) in changed],
+            notes=[_BUFFERS_MOVED] if any(name.startswith(BUFFERS) for name in tensors) else [],
+            words=_words(),
+            folder=_current_folder(),
+            versions=dict(self._run.environment().get(VERSIONS, {})),
+        )
+        pieces = [header((name, DTYPES[one.dtype], tuple(one.shape)) for name, one in tensors.items())]
+        folder = bundle_folder(at.mode_step, worker_name(rank) if ranks > 1 else "")
+        output.sink.write_bundle(folder, [*pieces, *map(bytes_of, tensors.values())], bundle_text(bundle))
+        guard.say(f"{wrong}; what it was given is in {output.sink.location}/{folder}")
+
+    def _of_models(self) -> dict[str, torch.Tensor]:
+        found: dict[str, torch.Tensor] = {}
+        for tracked in self._run.models:
+            model, title = tracked.model, tracked.names.title
+            if model is None:
+                continue
+            found |= {f"{WEIGHTS}{title}/{name}": one for name, one in named_parameters(model)}
+            for prefix, part in named_parts(model):
+                for name, one in held(part, "_buffers"):
+                    if type(one) in PLAIN_CLASSES:
+                        found[f"{BUFFERS}{title}/{prefix + '.' if prefix else ''}{name}"] = one
+        return found
+
+
+def _of_call(call: GivenCall, near: list[FrameType], changed: set[int]) -> dict[str, torch.Tensor]:
+    """The tensors that the call was given, and those near it; each once."""
+    found = {f"{RANDOM}{device}": state for device, state in call.random}
+    given = [(path, one) for path, one in arguments(call.args, call.kwargs) if id(one) not in changed]
+    found |= {f"{GIVEN}{path}": one for path, one in given if can_be_kept(one)}
+    rows = {one.shape[0] for _, one in given if one.dim()}
+    most = sum(one.numel() for _, one in given)
+    seen = {*changed, *(id(one) for _, one in given)}
+    for number, frame in enumerate(near):
+        for path, one in variables(frame):
+            # Else it is the whole of the data, of which the batch is a part.
+            of_batch = one.numel() <= most or (one.dim() and one.shape[0] in rows)
+            if id(one) not in seen and of_batch and can_be_kept(one):
+                found[f"{NEAR}{number}/{path}"] = one
+            seen.add(id(one))
+    return found
+
+
+def _frames_of(traceback: TracebackType | None) -> Iterator[FrameType]:
+    """The frames that an error has left, the innermost first."""
+    frames = []
+    while traceback is not None:
+        frames.append(traceback.tb_frame)
+        traceback = traceback.tb_next
+    return reversed(frames)
+
+
+def _words() -> list[str]:
+    """The program as an interpreter is given it, without the interpreter's own options."""
+    words = [*sys.orig_argv[1:]]
+    while words and words[0].startswith("-") and words[0][:2] not in ("-m", "-c") and words[0] != "-":
+        del words[: 2 if words[0] in _WITH_VALUES else 1]
+    return words
+
+
+def _current_folder() -> str:
+    try:
+        return os.getcwd()
+    except OSError:
+        # It has been removed.
+        return ""

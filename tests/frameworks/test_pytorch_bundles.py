@@ -1,0 +1,172 @@
+"""Bundles of steps that go wrong: what is kept, when, and that the run is as without the agent."""
+
+from __future__ import annotations
+
+import math
+import re
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch")
+
+import torch
+from harness.bundles import bundles_in
+from harness.compare import assert_untouched, run_both
+from harness.runner import SUBJECTS
+from torch import nn
+
+import smd_agent.pytorch as smd
+
+SCRIPT = SUBJECTS / "pytorch/step_goes_wrong.py"
+
+
+def losses_of(result):
+    return [float(line) for line in result.stdout.splitlines() if re.fullmatch(r"-?[\d.e+-]+|nan|-?inf", line)]
+
+
+def first_bad(losses):
+    return next(place for place, loss in enumerate(losses) if not math.isfinite(loss))
+
+
+@pytest.mark.parametrize("fault", ["log", "row", "half", "rate", "dict", "targets"])
+def test_the_first_loss_that_is_not_finite_leaves_a_bundle(runner, fault):
+    both = run_both(runner, SCRIPT, "--fault", fault, strict=True)
+    assert_untouched(both)
+    step = first_bad(losses_of(both.plain))
+    (bundle,) = bundles_in(both.folder)
+    assert bundle.folder.name == f"step_{step}"
+    assert bundle.facts["step"] == step
+    assert str(losses_of(both.plain)[step]) == bundle.facts["loss"]
+    assert bundle.facts["words"] == [str(SCRIPT), "--fault", fault]
+    weights = [one for name, one in bundle.tensors.items() if name.startswith("weights/")]
+    # Those that the step was made with: its update would have spoilt them.
+    assert all(np.isfinite(one).all() for one in weights)
+    (line,) = [line for line in both.said if "not finite" in line or "what it was given" in line]
+    assert str(bundle.folder) in line
+
+
+def test_a_bundle_has_the_batch_the_labels_and_the_random_state(runner):
+    both = run_both(runner, SCRIPT, "--fault", "row", strict=True)
+    (bundle,) = bundles_in(both.folder)
+    given = bundle.tensors["given/args[0]"]
+    assert given.shape == (8, 8)
+    assert np.isnan(given).all(1).sum() == 1
+    (frame,) = [place for place, (_, name) in enumerate(bundle.facts["frames"]) if name == "train"]
+    assert bundle.tensors[f"near/{frame}/y"].shape == (8,)
+    assert bundle.tensors[f"near/{frame}/targets"].shape == (8, 3)
+    assert bundle.tensors["random/cpu"].dtype == np.uint8
+    assert bundle.tensors["buffers/Classifier/body.1.running_mean"].shape == (16,)
+    assert [name for name, _ in bundle.facts["operations"]][-1] == "NllLossBackward0"
+
+
+@pytest.mark.cold
+def test_a_step_that_an_error_ends_leaves_a_bundle(runner):
+    both = run_both(runner, SCRIPT, "--fault", "label", strict=True)
+    assert_untouched(both, code=1)
+    (bundle,) = bundles_in(both.folder)
+    assert bundle.facts["step"] == len(losses_of(both.plain))
+    assert bundle.facts["why"].startswith("IndexError: Target 3 is out of bounds")
+    assert any(3 in one for name, one in bundle.tensors.items() if name.endswith("/y"))
+
+
+def test_a_training_without_a_fault_leaves_none(runner):
+    both = run_both(runner, SCRIPT, strict=True)
+    assert_untouched(both)
+    assert not (both.folder / "bundles").exists()
+
+
+def test_what_the_program_has_changed_since_is_named_and_left_out(runner):
+    both = run_both(runner, SCRIPT, "--fault", "changed", strict=True)
+    assert_untouched(both)
+    (bundle,) = bundles_in(both.folder)
+    assert bundle.facts["changed"] == ["args[0]"]
+    assert not any(name.startswith("given/") or name.endswith("/x") for name in bundle.tensors)
+
+
+def test_of_several_passes_the_call_is_kept_that_the_loss_is_of(runner):
+    both = run_both(runner, SCRIPT, "--fault", "accumulated", strict=True)
+    assert_untouched(both)
+    (bundle,) = bundles_in(both.folder)
+    assert bundle.facts["step"] == 2
+    assert not np.isfinite(bundle.tensors["given/args[0]"]).all()
+
+
+@pytest.mark.parametrize(
+    "parameters, reason", [({"bundles": False}, None), ({"bundle_megabytes": 1}, r"its \d+ MiB are more than")]
+)
+def test_there_is_none_where_it_is_off_or_too_large(runner, parameters, reason):
+    words = ["--fault", "row", "--width", "60000"]
+    both = run_both(runner, SCRIPT, *words, config={"HookParameters": parameters}, strict=True)
+    assert_untouched(both)
+    assert not (both.folder / "bundles").exists()
+    lines = [line for line in both.said if "the loss is nan" in line]
+    assert len(lines) == (reason is not None)
+    assert all(re.search(reason, line) for line in lines)
+
+
+def test_the_launcher_keeps_one_by_default_and_none_if_asked(runner):
+    result = runner.by_launcher("--out", "run", SCRIPT, "--fault", "row")
+    assert result.returncode == 0, result.stderr
+    assert len(bundles_in(runner.folder / "run")) == 1
+    result = runner.by_launcher("--no-bundles", "--out", "other", SCRIPT, "--fault", "row")
+    assert result.returncode == 0, result.stderr
+    assert bundles_in(runner.folder / "other") == []
+
+
+def test_a_process_that_is_killed_while_it_writes_leaves_nothing_that_is_taken_for_one(runner):
+    script = runner.write(
+        "import os\n"
+        "from smd_agent.storage import worker_place\n"
+        "kept = worker_place.replace_file\n"
+        "def replace_file(root, name, *content):\n"
+        "    if name.endswith('bundle.json'):\n"
+        "        os.kill(os.getpid(), 9)\n"
+        "    kept(root, name, *content)\n"
+        "worker_place.replace_file = replace_file\n"
+        "import sys\n"
+        f"sys.argv[1:] = ['--fault', 'row']\n"
+        f"exec(compile(open({str(SCRIPT)!r}).read(), {str(SCRIPT)!r}, 'exec'))\n"
+    )
+    agent = runner.by_variable(script)
+    assert agent.returncode == -9
+    assert [path.name for path in (runner.folder / "run").glob("bundles/*/*")] == ["tensors.safetensors"]
+    assert bundles_in(runner.folder / "run") == []
+
+
+def hooked(out, model):
+    hook = smd.Hook(out, save_config=smd.SaveConfig(save_interval=100))
+    hook.register_module(model)
+    hook.set_mode(smd.modes.TRAIN)
+    return hook
+
+
+def test_what_a_model_is_given_is_held_until_its_update(out):
+    model = nn.Linear(4, 2)
+    hook = hooked(out, model)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(3):
+        optimizer.zero_grad()
+        loss = model(torch.ones(3, 4)).sum()
+        assert hook.first_call.call is not None
+        loss.backward()
+        optimizer.step()
+        assert hook.first_call.call is None
+
+
+def test_what_made_an_input_is_not_held(out):
+    first, model = nn.Linear(4, 4), nn.Linear(4, 2)
+    hook = hooked(out, model)
+    model(first(torch.ones(3, 4)))
+    (given,) = hook.first_call.call.args
+    assert given.grad_fn is None
+
+
+def test_the_loss_of_another_training_leaves_none(out, capsys):
+    model, other = nn.Linear(4, 2), torch.ones(2, requires_grad=True)
+    hooked(out, model)
+    model(torch.ones(3, 4))
+    (other / 0).sum().backward()
+    assert "what it was given" not in capsys.readouterr().err
+    model(torch.full((3, 4), float("inf"))).sum().backward()
+    assert "what it was given" in capsys.readouterr().err
