@@ -209,6 +209,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "help tap": lambda: help_text("tap"),
     "help report": lambda: help_text("report"),
     "help export": lambda: help_text("export"),
+    "help replay": lambda: help_text("replay"),
     "help install": lambda: help_text("install"),
     "help info": lambda: help_text("info"),
     "help verify": lambda: help_text("verify"),

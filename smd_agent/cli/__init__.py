@@ -12,12 +12,13 @@ usage: python -m smd_agent [options] script.py [args ...]     run a script with 
        python -m smd_agent diff RUN_A RUN_B                   where two runs part
        python -m smd_agent report RUN                         a page for the browser: findings, charts, all tensors
        python -m smd_agent export RUN --parquet DIR           the statistics of a run as a table
+       python -m smd_agent replay RUN                         make a step again that went wrong, and say why it did
        python -m smd_agent info [SCRIPT | RUN]                what the agent would do here, and what is wrong
        python -m smd_agent verify script.py [args ...]        whether the agent leaves the script as it is
        python -m smd_agent install [--check]                  make this Python, an image's, start the agent
 
 `python -m smd_agent COMMAND --help` describes run (the options above), ls, show, check, watch, tap, diff, report,
-export, info, verify and install.
+export, replay, info, verify and install.
 A script named like a command is taken for the script when it exists; `run` and `--` may stand before it.
 """
 
@@ -36,7 +37,21 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import ModuleType
 
-_NAMES = ("run", "ls", "show", "check", "watch", "tap", "diff", "report", "export", "info", "verify", "install")
+_NAMES = (
+    "run",
+    "ls",
+    "show",
+    "check",
+    "watch",
+    "tap",
+    "diff",
+    "report",
+    "export",
+    "replay",
+    "info",
+    "verify",
+    "install",
+)
 COMMANDS = {name: f"smd_agent.cli.{name}" for name in _NAMES}
 """Command -> its module; the module's docstring is the command's help."""
 
@@ -101,7 +116,12 @@ def _read(name: str, command: ModuleType, words: list[str]) -> int:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     command.prepare_parser(parser)
-    code: int = command.run(parser.parse_args(words))
+    # argparse finds no words behind options for what stands behind a run.
+    end = words.index("--") if hasattr(command, "prepare_program") and "--" in words else len(words)
+    args = parser.parse_args(words[:end])
+    if hasattr(command, "prepare_program"):
+        command.prepare_program(args, words[end + 1 :])
+    code: int = command.run(args)
     # Here and not at exit, so that a closed pipe is met where it can be handled.
     sys.stdout.flush()
     return code

@@ -29,6 +29,7 @@ LAUNCH_PID = "SMD_AGENT_LAUNCH_PID"
 LAUNCHED = "SMD_AGENT_LAUNCHED"
 REPORTED = "SMD_AGENT_REPORTED"
 OBSERVER = "SMD_AGENT_OBSERVER"
+REPLAY = "SMD_AGENT_REPLAY"
 RANK = "RANK"
 RANKS = "WORLD_SIZE"
 OPEN_MPI_RANK = "OMPI_COMM_WORLD_RANK"
@@ -76,6 +77,7 @@ VARIABLES = (
     Variable(LAUNCHED, "text", "", "what {date} and {pid} in a folder's name stand for; set for the child processes"),
     Variable(REPORTED, "text", "", "checksum of a complaint made already; set for the child processes"),
     Variable(OBSERVER, "text", "", "where a run is written down for verify, which sets it"),
+    Variable(REPLAY, "JSON", "", "the bundle of a step that is to be made again, for replay, which sets it"),
     Variable(
         RANK,
         "integer",

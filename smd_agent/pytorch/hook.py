@@ -10,6 +10,7 @@ import numpy.typing as npt
 import torch
 
 from smd_agent import guard
+from smd_agent.config import env
 from smd_agent.config.settings import DEFAULT_BUNDLE_MEGABYTES
 from smd_agent.core.failure_domains import STEPS
 from smd_agent.core.hook import BaseHook
@@ -93,6 +94,9 @@ class Hook(KnownModels):
         self.every_step = EveryStep(self.recorder, lambda: self.models, self.threads, updates.in_progress)
         self._keeper = self.every_step.culprits = BundleKeeper(self, self.first_call)
         self.keep_bundles(DEFAULT_BUNDLE_MEGABYTES)
+        order = env.get(env.REPLAY)
+        if order:
+            self._replay(order)
         self.steps.on_end, self.steps.on_going_on = self.every_step.ended, self.every_step.went_on
         self._step_clock = self.position.clock
         # Whether the next backward pass belongs to a step that is yet to be opened.
@@ -110,6 +114,13 @@ class Hook(KnownModels):
     def keep_bundles(self, megabytes: int) -> None:
         """Keep what the first step that goes wrong was given, up to this size; 0: nothing; before a model is known."""
         self._keeper.most = megabytes << 20
+
+    def _replay(self, order: str) -> None:
+        # In no other training.
+        from smd_agent.pytorch.bundles.replayed import Replay
+
+        replay = Replay(order, self.recorder)
+        self.first_call, self.every_step.culprits = replay.calls, replay
 
     # What users call.
 

@@ -28,7 +28,14 @@ class OwnTensorsOnly(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._own = {_storage(tensor) for tensor in own}
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        kwargs = kwargs or {}
+        return self.let_through(func, args, kwargs or {})
+
+    def let_through(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """The result of an operation, if it may be computed.
+
+        Raises:
+            Refused: it may not.
+        """
         if func.namespace not in _OWN_OPERATIONS:
             raise Refused(f"it calls {func}")
         if func._schema.is_mutable and any(_storage(t) not in self._own for t in _written(func, args, kwargs)):

@@ -173,7 +173,7 @@ class Culprits(CulpritFinder):
             if not _agrees(live, call, result):
                 reason = f"{tracked.names.title}, run again, has other values than in the step"
             elif made is not None:
-                return f"{_way(live)}{_in_words(made, tracked)}"
+                return f"{_way(live)}{in_words(made, tracked.names.title)}"
             else:
                 behind = max(behind, call[3] + result.behind - result.before)
         return _after_model(live, behind if is_all and not reason else 0, reason)
@@ -200,7 +200,7 @@ class Culprits(CulpritFinder):
             if live is not None and not has_same_nodes(live, call, result):
                 reason = f"; {tracked.names.title}, run again, does something else than in the step"
             elif made is not None and made.backward_of:
-                return f"{_way(live)}{_in_words(made, tracked)}"
+                return f"{_way(live)}{in_words(made, tracked.names.title)}"
             else:
                 behind = call[3] + result.behind - result.before
                 reason = reason or f"; those of {tracked.names.title} by itself are finite"
@@ -300,14 +300,14 @@ def _after_model(live: Graph, behind: int, reason: str) -> str:
     return f"{found.operation}{where} made {found.kind}{_of(found.given)}{rows}{because}"
 
 
-def _in_words(made: Made, tracked: TrackedModule) -> str:
+def in_words(made: Made, inside: str) -> str:
+    """A value that is not finite, and the operation that has made it; ``inside``: of what, if no module is known."""
     behind = f" in {made.backward_of}" if made.backward_of else ""
     module = made.place.module if made.place is not None else ""
     where = f" ({made.place})" if made.place is not None else ""
     ending = f", of which {made.ending} made NaN" if made.ending else ""
     rows = f"; {made.rows} of the batch" if made.rows else ""
-    inside = f" in {module or tracked.names.title}"
-    return f"{made.operation}{behind}{inside} made {made.kind}{_of(made.given)}{ending}{where}{rows}"
+    return f"{made.operation}{behind} in {module or inside} made {made.kind}{_of(made.given)}{ending}{where}{rows}"
 
 
 def _of(spans: list[tuple[float, float]]) -> str:

@@ -84,7 +84,7 @@ class Operations(OwnTensorsOnly):  # type: ignore[no-untyped-call]
         own: tensors that may be written to.
         layers: the names of modules, by their ids.
         rows: of the batch; 0 where that is not known.
-        until: the code of the function that the replay is called from.
+        until: the code of the function that the replay is called from; None where all that is running is the program.
         is_known: whether a file has no code of the program's.
 
     Attributes:
@@ -97,7 +97,7 @@ class Operations(OwnTensorsOnly):  # type: ignore[no-untyped-call]
         own: Iterator[torch.Tensor],
         layers: dict[int, str],
         rows: int,
-        until: CodeType,
+        until: CodeType | None,
         is_known: Callable[[str], bool],
     ) -> None:
         super().__init__(own)
@@ -112,16 +112,17 @@ class Operations(OwnTensorsOnly):  # type: ignore[no-untyped-call]
         self._makers: dict[int, tuple[torch.Tensor, Made]] = {}
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
         if self.nan is not None:
-            return super().__torch_dispatch__(func, types, args, kwargs)
+            return self.let_through(func, args, kwargs)
         given = [one for one in tensors_in((args, kwargs)) if _is_floating(one)]
         # It may write to what it is given.
         before = [_not_finite(one) for one in given] if func._schema.is_mutable else None
         spans = [] if before is None else _spans(given)
-        place = self._place()
+        place = self.place()
         if place is not None:
             self._places.setdefault(next_number() - 1, place)
-        result = super().__torch_dispatch__(func, types, args, kwargs)
+        result = self.let_through(func, args, kwargs)
         name = func._schema.name.partition("::")[2]
         if name.startswith(_EMPTY):
             return result
@@ -140,11 +141,19 @@ class Operations(OwnTensorsOnly):  # type: ignore[no-untyped-call]
         if any(_not_finite(one) == "NaN" for one in bad) and "NaN" not in kinds:
             self.nan = makers[0]._replace(ending=self._named(made)) if makers else made
             if made.backward_of:
-                raise Found
+                self.found_in_backward()
         elif makers:
             self._note(makers[0], bad)
         elif name not in _FILLS and not any(kinds) and not _has_infinity(args):
             self._note(made, bad)
+
+    def found_in_backward(self) -> None:
+        """End a backward pass that goes on for nothing.
+
+        Raises:
+            Found: always.
+        """
+        raise Found
 
     def _note(self, made: Made, bad: list[torch.Tensor]) -> None:
         """An operation has made infinities, or has been given those of another one, which are its."""
@@ -173,7 +182,7 @@ class Operations(OwnTensorsOnly):  # type: ignore[no-untyped-call]
         behind = "" if node is None else node.name()
         return Made(operation, behind, _not_finite(bad), spans or _spans(given), rows, place)
 
-    def _place(self) -> Place | None:
+    def place(self) -> Place | None:
         """The line of the program's that is running; None in a backward pass that runs none."""
         module = ""
         line: FrameType | None = None
@@ -186,7 +195,7 @@ class Operations(OwnTensorsOnly):  # type: ignore[no-untyped-call]
                 module = self._layers.get(id(first_argument(frame)), "")
             if line is not None and module:
                 return Place(line.f_code.co_filename, line.f_lineno, module)
-        return None
+        return None if line is None else Place(line.f_code.co_filename, line.f_lineno, module)
 
 
 def rows_not_finite(tensor: torch.Tensor) -> list[int]:

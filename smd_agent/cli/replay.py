@@ -1,0 +1,179 @@
+"""Make a training step again that went wrong, and say what made it so.
+
+PyTorch: the first step of a run whose loss is not finite, or that an error has ended, leaves a bundle: batch, weights,
+random state. The program is started again, in its folder and with its arguments, or as it is named behind "--"; the
+first step in which it trains the model gets what the bundle has, is saved whole, and ends the program before the
+update. What the program does up to there, such as files that it writes, it does again.
+
+Exit code 0: the step was made again, the same or as it was asked for. 1: it was made, and is not the same. 2: it could
+not be made.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from smd_agent import guard
+from smd_agent.cli import launched_program
+from smd_agent.cli.errors import USAGE_ERROR, CommandError
+from smd_agent.cli.output import emit_all, emit_json, facts, progress
+from smd_agent.config import env
+from smd_agent.formats.addresses import is_address
+from smd_agent.formats.bundles import Bundle
+from smd_agent.formats.replays import Order, Replayed, replayed_of, text_of
+from smd_agent.printable import shortened
+from smd_agent.regular_file import read_text
+from smd_agent.storage.bundle_reader import bundles_in
+
+LABEL = 11
+NOT_THE_SAME = 1
+_LOOKS = 0.2
+_LONGEST = 2000
+_DTYPES = ("float64", "float32", "bfloat16", "float16")
+# The program is started by the agent whatever the environment asks it to do.
+_OWN: dict[str, str | None] = {env.USE: None, env.HOOK: None, env.CONFIG_PATH: None, env.OBSERVER: None}
+
+
+def prepare_parser(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    parser.usage = f"{parser.prog} RUN [options] [-- script.py args ...]"
+    parser.add_argument("run", metavar="RUN", help="folder of the run")
+    parser.add_argument("--step", type=int, metavar="N", help="the training step, where there are several bundles")
+    parser.add_argument("--dtype", choices=_DTYPES, help="compute in this type, whatever the program casts to")
+    parser.add_argument("--device", metavar="DEVICE", help="compute there, such as cpu")
+    parser.add_argument("--eager", action="store_true", help="run compiled code as it was written")
+    parser.add_argument("--out", metavar="DIR", help="folder for what is saved of the step (default: RUN-replay)")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def prepare_program(args: argparse.Namespace, words: list[str]) -> None:
+    """Add the program, which stands behind ``--``; empty where it is that of the run."""
+    args.words = words
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print what has come of it; the exit code says whether it is the same."""
+    folder, bundle = _bundle(args.run, args.step)
+    words = args.words or bundle.words
+    if not words or words[0] == "-":
+        raise CommandError("the run does not say what was run: name it behind --", USAGE_ERROR)
+    out = _out(args)
+    with tempfile.TemporaryDirectory(prefix="smd-replay-") as name:
+        result = Path(name) / "result.json"
+        order = Order(str(folder), str(result), args.dtype or "", args.device or "", args.eager)
+        ended = _run(words, order, bundle, out)
+        replayed = replayed_of(read_text(result)) if result.exists() else Replayed()
+    made = replayed.passed or bool(replayed.error and replayed.reached)
+    if args.json:
+        emit_json({"step": bundle.step, "why": bundle.why, "loss_in_run": bundle.loss, **vars(replayed)})
+    else:
+        emit_all(facts(_told(bundle, replayed, order, out, ended), LABEL))
+    if not made:
+        return USAGE_ERROR
+    return NOT_THE_SAME if _differs(bundle, replayed, order) else 0
+
+
+def _bundle(run: str, step: int | None) -> tuple[Path, Bundle]:
+    if is_address(run):
+        raise CommandError(f"{run} is in a store: copy it to this machine first", USAGE_ERROR)
+    root = Path(run).expanduser().absolute()
+    if not root.is_dir():
+        raise CommandError(f"there is no run at {run}", USAGE_ERROR)
+    known = bundles_in(root)
+    found = [pair for pair in known.items() if step is None or pair[1].step == step]
+    if not found:
+        others = ", ".join(str(bundle.step) for bundle in known.values())
+        of = f" of step {step}; there is one of step {others}" if others else ""
+        raise CommandError(f"{run} has no bundle{of or ': no step of it went wrong, or none was kept'}", USAGE_ERROR)
+    return found[0]
+
+
+def _out(args: argparse.Namespace) -> Path:
+    path = Path(args.out or f"{Path(args.run).absolute()}-replay").expanduser().absolute()
+    if args.out and path.exists():
+        raise CommandError(f"{path} is there already: name another folder, or remove it", USAGE_ERROR)
+    number, free = 1, path
+    while free.exists():
+        number += 1
+        free = path.with_name(f"{path.name}-{number}")
+    return free
+
+
+def _run(words: list[str], order: Order, bundle: Bundle, out: Path) -> str:
+    """Run the program up to the end of the step; return the last lines that it has said."""
+    launcher = [sys.executable, *launched_program.interpreter_options(), "-m", "smd_agent", "run"]
+    options = ["--save=all", "--every=1", "--raw", "--no-bundles", f"--out={out}", "--"]
+    variables = env.for_child({**_OWN, env.REPLAY: text_of(order), env.VERDICT_SECONDS: "0"})
+    folder = bundle.folder if os.path.isdir(bundle.folder) else None
+    with tempfile.TemporaryFile() as said, progress("{} s, until the step is made") as tell:
+        process = subprocess.Popen(
+            [*launcher, *options, *words], stdin=subprocess.DEVNULL, stdout=said, stderr=said, env=variables, cwd=folder
+        )
+        began = time.monotonic()
+        while process.poll() is None:
+            time.sleep(_LOOKS)
+            tell(int(time.monotonic() - began), 0)
+        said.seek(max(said.seek(0, os.SEEK_END) - _LONGEST, 0))
+        return said.read().decode(errors="replace")
+
+
+def _told(bundle: Bundle, replayed: Replayed, order: Order, out: Path, ended: str) -> Iterator[tuple[str, str]]:
+    yield "Step", f"{bundle.step}, which went wrong: {bundle.why}"
+    for path in bundle.changed:
+        yield "Changed", f"{path} was changed in place after the call: the step is made with what the program has"
+    if replayed.problem or not replayed.reached:
+        yield "Not made", replayed.problem or f"{bundle.model} was not trained again{_last_line(ended)}"
+        return
+    if replayed.error and not replayed.passed:
+        yield "Error", replayed.error
+    if replayed.passed:
+        yield "Loss", _loss(bundle, replayed, order)
+    if replayed.maker:
+        yield "Made by", replayed.maker
+    differs = _differs(bundle, replayed, order)
+    if differs:
+        yield "Not same", f"not reproducible: {differs}"
+        for line in replayed.missing:
+            yield "Missing", f"{line} was not found"
+    elif not order.changes:
+        yield "Same", "as in the run, bit for bit" if replayed.passed else "the error of the run"
+    for note in bundle.notes:
+        yield "Note", note
+    yield "Saved", f"all tensors of the step: python -m smd_agent show {out}"
+
+
+def _loss(bundle: Bundle, replayed: Replayed, order: Order) -> str:
+    before = f"; in the run it was {bundle.loss}" if bundle.loss else ""
+    if not order.changes:
+        return f"{replayed.loss}{before}"
+    ways = {f"in {order.dtype}": order.dtype, f"on {order.device}": order.device, "eager": order.eager}
+    way = " and ".join(words for words, asked in ways.items() if asked)
+    try:
+        finite = math.isfinite(float(replayed.loss)) and not math.isfinite(float(bundle.loss))
+    except ValueError:
+        finite = False
+    return f"{way} {replayed.loss}{before}{': finite, so it is how it was computed' if finite else ''}"
+
+
+def _differs(bundle: Bundle, replayed: Replayed, order: Order) -> str:
+    if order.changes:
+        return ""
+    if replayed.error and not replayed.passed:
+        return "" if replayed.error == bundle.why else "the step has ended with another error"
+    if replayed.passed and not bundle.loss:
+        return "in the run an error ended the step"
+    return replayed.differs
+
+
+def _last_line(ended: str) -> str:
+    lines = [line for line in ended.splitlines() if line.strip()]
+    own = [line.removeprefix(guard.PREFIX) for line in lines if line.startswith(guard.PREFIX)]
+    return f"; the program's last line: {shortened((lines or own)[-1], 300)}" if lines else ""

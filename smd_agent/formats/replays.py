@@ -1,0 +1,72 @@
+"""Orders to make a step again, and results: texts that ``replay`` and the process that it starts exchange."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field, fields
+
+from smd_agent.core.json_fields import object_in
+
+
+@dataclass(frozen=True)
+class Order:
+    """An order.
+
+    Attributes:
+        bundle: the folder of the bundle.
+        result: the file for what comes of it.
+        dtype, device: what is computed in, and on; empty: as in the run.
+        eager: whether compiled code runs as it was written.
+    """
+
+    bundle: str
+    result: str
+    dtype: str = ""
+    device: str = ""
+    eager: bool = False
+
+    @property
+    def changes(self) -> bool:
+        """True if the step is to be made in another way than in the run."""
+        return bool(self.dtype or self.device or self.eager)
+
+
+@dataclass
+class Replayed:
+    """The result.
+
+    Attributes:
+        reached: whether a model was called that the bundle is of.
+        passed: whether a backward pass has begun.
+        loss: of that, as text.
+        maker: of the value that is not finite, in words; empty where there is none.
+        differs: in what the step is not that of the run, in words; empty where it is the same, or was not compared.
+        missing: what of the bundle was not put in place, in words.
+        error: that has ended the step, in words.
+        problem: why the step was not made, in words.
+    """
+
+    reached: bool = False
+    passed: bool = False
+    loss: str = ""
+    maker: str = ""
+    differs: str = ""
+    missing: list[str] = field(default_factory=list)
+    error: str = ""
+    problem: str = ""
+
+
+def text_of(value: Order | Replayed) -> str:
+    """Return the text of one of them."""
+    return json.dumps(asdict(value))
+
+
+def order_of(text: str) -> Order:
+    """Return an order; its text is the agent's own."""
+    return Order(**(object_in(text) or {}))
+
+
+def replayed_of(text: str) -> Replayed:
+    """Return a result; what a text does not say is left out."""
+    found = object_in(text) or {}
+    return Replayed(**{one.name: found[one.name] for one in fields(Replayed) if one.name in found})
