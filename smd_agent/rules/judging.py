@@ -15,11 +15,12 @@ from smd_agent.errors import (
     TensorUnavailable,
     TensorUnavailableForStep,
 )
-from smd_agent.printable import count_of
+from smd_agent.printable import count_of, shortened
 from smd_agent.rules.built_in import BuiltInRule, Split
 from smd_agent.rules.finding import Finding, NotJudged, Severity
 from smd_agent.rules.series_view import SeriesView
 from smd_agent.rules.step_view import OutOfTime, RunView, StepView
+from smd_agent.storage.bundle_reader import bundles_in
 
 if TYPE_CHECKING:
     from smd_agent.analysis.trial import Trial
@@ -148,7 +149,7 @@ class Judging:
         for worker, table in self._trial.series_of_steps().items():
             if worker in self._series and self._series[worker].table is table:
                 continue
-            view = self._series[worker] = SeriesView(worker, table)
+            view = self._series[worker] = SeriesView(worker, table, _kept_in(self._trial))
             for rule, parts in zip(self._built_in, self._parts, strict=True):
                 if rule.rule_name not in self._failed and rule.split is not Split.RUN:
                     part = parts.setdefault(worker, rule.fresh())
@@ -254,3 +255,9 @@ class _OldRule:
             verdict.not_judged.append(NotJudged(self._rule.rule_name, "what it looks at was not saved at any step"))
         if self._finding is not None:
             verdict.findings.append(self._finding)
+
+
+def _kept_in(trial: Trial) -> dict[int, str]:
+    """The training steps of a run that can be made again, each with the command for that."""
+    found = bundles_in(trial.root).values()
+    return {bundle.step: f"python -m smd_agent replay {shortened(trial.path)}" for bundle in found}

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -101,14 +102,16 @@ class SeriesView:
     Args:
         worker: who has noted them.
         table: with a row for each step.
+        kept: training steps that can be made again, each with the command for that.
 
     Attributes:
-        worker, table: the same.
+        worker, table, kept: the same.
     """
 
-    def __init__(self, worker: str, table: SeriesTable) -> None:
+    def __init__(self, worker: str, table: SeriesTable, kept: Mapping[int, str] = MappingProxyType({})) -> None:
         self.worker = worker
         self.table = table
+        self.kept = kept
         self._rows = {mode: rows for mode in _MODES if (rows := table.modes == mode.value).any()}
 
     def courses(self, name: str) -> Iterator[Course]:

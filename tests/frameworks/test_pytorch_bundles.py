@@ -42,8 +42,9 @@ def test_the_first_loss_that_is_not_finite_leaves_a_bundle(runner, fault):
     weights = [one for name, one in bundle.tensors.items() if name.startswith("weights/")]
     # Those that the step was made with: its update would have spoilt them.
     assert all(np.isfinite(one).all() for one in weights)
-    (line,) = [line for line in both.said if "not finite" in line or "what it was given" in line]
-    assert str(bundle.folder) in line
+    (line,) = [line for line in both.said if "has gone wrong" in line]
+    assert f"step {step} has gone wrong" in line
+    assert f"python -m smd_agent replay {both.folder} " in line
 
 
 def test_a_bundle_has_the_batch_the_labels_and_the_random_state(runner):
@@ -167,6 +168,6 @@ def test_the_loss_of_another_training_leaves_none(out, capsys):
     hooked(out, model)
     model(torch.ones(3, 4))
     (other / 0).sum().backward()
-    assert "what it was given" not in capsys.readouterr().err
+    assert "has gone wrong" not in capsys.readouterr().err
     model(torch.full((3, 4), float("inf"))).sum().backward()
-    assert "what it was given" in capsys.readouterr().err
+    assert "has gone wrong" in capsys.readouterr().err

@@ -114,3 +114,12 @@ def test_where_there_is_no_bundle_a_line_says_so(runner, words, reason):
     assert done.returncode == 2
     assert reason in done.stderr
     assert done.stdout == ""
+
+
+def test_check_names_the_command(runner):
+    run = recorded(runner, SCRIPT, "--fault", "log")
+    done = runner.by_launcher("check", run, "--rules", "LossNotFinite")
+    assert f"python -m smd_agent replay {run} makes this step again" in done.stdout
+    (run / "bundles/step_1/bundle.json").unlink()
+    done = runner.by_launcher("check", run, "--rules", "LossNotFinite")
+    assert "replay" not in done.stdout

@@ -162,7 +162,9 @@ class BundleKeeper(CulpritFinder):
         pieces = [header((name, DTYPES[one.dtype], tuple(one.shape)) for name, one in tensors.items())]
         folder = bundle_folder(at.mode_step, worker_name(rank) if ranks > 1 else "")
         output.sink.write_bundle(folder, [*pieces, *map(bytes_of, tensors.values())], bundle_text(bundle))
-        guard.say(f"{wrong}; what it was given is in {output.sink.location}/{folder}")
+        guard.say(
+            f"{wrong}: python -m smd_agent replay {output.sink.location} makes it again and names what made it so"
+        )
 
     def _of_models(self) -> dict[str, torch.Tensor]:
         found: dict[str, torch.Tensor] = {}

@@ -84,6 +84,8 @@ _CAUSES = {
 }
 
 
+# What tells more than the advice of causes that are guesses.
+_AGAIN = "{command} makes this step again, and names the operation, the line and the rows of the batch"
 _DIVERGING = ("diverged", "growing")
 _NEVER = (
     "This metric cannot be computed of this data, as an AUC where all labels are of one class, or divides by 0;"
@@ -129,6 +131,8 @@ class LossNotFinite(BuiltInRule):
         # At how many steps a metric was not finite; 0 once it is.
         self._never_finite: dict[tuple[str, ModeKeys], int] = {}
         self._culprit: tuple[str, str] | None = None
+        # The command that makes the step again, by mode.
+        self._again: dict[ModeKeys, str] = {}
 
     def pass_over(self, step: StepView) -> None:
         """A step has no losses: perhaps it has the culprit of one that was not saved."""
@@ -159,6 +163,9 @@ class LossNotFinite(BuiltInRule):
             steps=bad.size,
         )
         self._causes[loss.mode] = _cause_in(series, before)
+        command = series.kept.get(int(loss.steps[bad[0]])) if loss.mode is not ModeKeys.EVAL else None
+        if command is not None:
+            self._again[loss.mode] = _AGAIN.replace("{command}", command)
         self._explain(finding, self._causes[loss.mode])
 
     def take(self, step: StepView) -> None:
@@ -196,6 +203,9 @@ class LossNotFinite(BuiltInRule):
     def _explain(self, finding: Finding, cause: str) -> None:
         """Say why, by the culprit where there is one."""
         finding.cause, finding.advice = _CAUSES[cause]
+        again = self._again.get(finding.mode)
+        if again is not None:
+            finding.advice = f"{finding.advice}; {again}" if cause in _DIVERGING else again
         if self._culprit is not None:
             told, advice = _CAUSES["told"]
             number, text = self._culprit
