@@ -171,3 +171,14 @@ def test_the_loss_of_another_training_leaves_none(out, capsys):
     assert "has gone wrong" not in capsys.readouterr().err
     model(torch.full((3, 4), float("inf"))).sum().backward()
     assert "has gone wrong" in capsys.readouterr().err
+
+
+def test_there_is_one_for_each_run(out, capsys):
+    model = nn.Linear(4, 2)
+    hook = hooked(out, model)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(3):
+        model(torch.full((3, 4), float("inf"))).sum().backward()
+        optimizer.step()
+        hook.register_module(nn.Linear(2, 2))
+    assert capsys.readouterr().err.count("has gone wrong") == 1

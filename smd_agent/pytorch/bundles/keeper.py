@@ -33,6 +33,7 @@ from smd_agent.pytorch.bundles.raw_bytes import DTYPES, bytes_of, can_be_kept
 from smd_agent.pytorch.model.first_call import FirstCall, GivenCall
 from smd_agent.pytorch.model.tracked_module import TrackedModule
 from smd_agent.pytorch.model.wrappers import named_parameters
+from smd_agent.pytorch.own_operations import fence
 from smd_agent.pytorch.plain_access import held, named_parts
 from smd_agent.pytorch.series.every_step import CulpritFinder
 from smd_agent.pytorch.series.late_rows import Number
@@ -103,7 +104,7 @@ class BundleKeeper(CulpritFinder):
         """Nothing is told of some steps to come, or of those to come all is told again."""
         self._first.rest(now)
 
-    @BUNDLES.fence("keeping what an error has ended")
+    @fence("keeping what an error has ended", BUNDLES)
     def run_ends(self) -> None:
         """The program ends, perhaps with an error that has left a training step."""
         error = getattr(sys, "last_value", None)
@@ -113,7 +114,7 @@ class BundleKeeper(CulpritFinder):
         position = self._run.recorder.interrupted or self._run.recorder.position
         self._keep(At.current(position), call, guard.describe(error), "", None, [*_frames_of(error.__traceback__)])
 
-    @BUNDLES.fence("keeping what has made the loss not finite")
+    @fence("keeping what has made the loss not finite", BUNDLES)
     def _keep_loss(self, at: At, roots: Any, loss: float) -> None:
         call = self._first.call
         if call is None or graph_task() != -1 or is_opaque():
@@ -127,6 +128,8 @@ class BundleKeeper(CulpritFinder):
 
     def _keep(self, at: At, call: GivenCall, why: str, loss: str, graph: Graph | None, frames: list[FrameType]) -> None:
         self._first.end()
+        # There is one for each run.
+        most, self.most = self.most, 0
         output = self._run.recorder.output
         if not output.begin(at.mode):
             return
@@ -139,8 +142,8 @@ class BundleKeeper(CulpritFinder):
             guard.say(f"{wrong}; it is not kept: {unfit[0]} is no plain tensor")
             return
         size = sum(one.nbytes for one in tensors.values())
-        if size > self.most:
-            line = f"its {size >> 20} MiB are more than bundle_megabytes allows ({self.most >> 20})"
+        if size > most:
+            line = f"its {size >> 20} MiB are more than bundle_megabytes allows ({most >> 20})"
             guard.say(f"{wrong}; it is not kept: {line}")
             return
         rank, ranks = self._run.worker()

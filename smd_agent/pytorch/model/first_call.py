@@ -107,10 +107,9 @@ class FirstCall:
         self.call = GivenCall(tracked, args, kwargs, versions, random, _casts() if _casts_any() else ())
 
     # Without the clocks of ``BUNDLES.fence``, which take as long.
-    _note = guard.fenced(_note_unfenced, BUNDLES, "keeping what a model is given", None, False)
+    _note = guard.fenced(apart(_note_unfenced), BUNDLES, "keeping what a model is given", None, False)
 
 
-@apart
 def _without_graph(values: Any) -> tuple[Any, ...]:
     return tuple(_detached(one) if type(one) in PLAIN_CLASSES and one.grad_fn is not None else one for one in values)
 
