@@ -72,11 +72,10 @@ def load_settings(source: Source, default_save_interval: int = DEFAULT_SAVE_INTE
     on = {key: bool(hook.take(key)) for key in _OFF_BY_DEFAULT}
     include_workers = hook.take(keys.INCLUDE_WORKERS)
     step = hook.take(keys.STEP)
-    budget = hook.take(keys.BUDGET)
     live = live_keys(hook)
     series_megabytes = _megabytes(hook, keys.SERIES, keys.SERIES_MEGABYTES, DEFAULT_SERIES_MEGABYTES)
     bundle_megabytes = _megabytes(hook, keys.BUNDLES, keys.BUNDLE_MEGABYTES, DEFAULT_BUNDLE_MEGABYTES)
-    tap = hook.take(keys.TAP)
+    tap, budget = hook.take(keys.TAP), hook.take(keys.BUDGET)
     tensorboard_dir = _tensorboard_dir(hook, out_dir)
     hook.warn_unknown()
 
