@@ -63,8 +63,9 @@ def run(args: argparse.Namespace) -> int:
     """Print what has come of it; the exit code says whether it is the same."""
     folder, bundle = _bundle(args.run, args.step)
     words = args.words or bundle.words
-    if not words or words[0] == "-":
-        raise CommandError("the run does not say what was run: name it behind --", USAGE_ERROR)
+    # Code that stands in a file of a run is not run.
+    if not args.words and (not words or words[0] == "-" or words[0].startswith("-c")):
+        raise CommandError("the run names no program in a file: name it behind --", USAGE_ERROR)
     out = _out(args)
     with tempfile.TemporaryDirectory(prefix="smd-replay-") as name:
         result = Path(name) / "result.json"

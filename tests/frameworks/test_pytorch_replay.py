@@ -123,3 +123,14 @@ def test_check_names_the_command(runner):
     (run / "bundles/step_1/bundle.json").unlink()
     done = runner.by_launcher("check", run, "--rules", "LossNotFinite")
     assert "replay" not in done.stdout
+
+
+@pytest.mark.parametrize("words", [["-c", "open('evil', 'w')"], ["-copen('evil', 'w')"], ["-"], []])
+def test_code_that_stands_in_a_bundle_is_not_run(runner, words):
+    run = recorded(runner, SCRIPT, "--fault", "log")
+    file = run / "bundles/step_1/bundle.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), "words": words, "folder": str(runner.folder)}))
+    done = runner.by_launcher("replay", run)
+    assert done.returncode == 2
+    assert "name it behind --" in done.stderr
+    assert not (runner.folder / "evil").exists()
