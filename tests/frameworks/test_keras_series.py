@@ -133,8 +133,8 @@ KILLED = KILLED.replace("def tell(model)", "def tell_all(model)")
 def ran(runner):
     """Runs a program with every loss saved, and without the agent; gives both and the table of the series."""
 
-    def run(script, *words, config=EACH):
-        both = run_both(runner, runner.write(script), *words, config=config, strict=True, **QUIET)
+    def run(script, *words, config=EACH, name="run"):
+        both = run_both(runner, runner.write(script), *words, config=config, name=name, strict=True, **QUIET)
         assert_untouched(both, stderr=False)
         return both, both.trial.series().get("steps")
 
@@ -170,7 +170,7 @@ def test_each_training_step_of_fit_and_train_on_batch_has_a_row(ran):
 def test_steps_that_are_not_saved_have_the_same_rows(ran):
     _, table = ran(FITTED, config={"HookParameters": {"save_interval": 7}})
     assert len(table.steps) == 26
-    _, of_each = ran(FITTED)
+    _, of_each = ran(FITTED, name="of_each")
     for name in ("series/loss", "series/learning_rate"):
         assert table[name].tolist() == of_each[name].tolist()
     assert table.steps.tolist() == of_each.steps.tolist()
