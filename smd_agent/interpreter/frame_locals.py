@@ -13,8 +13,6 @@ import dis
 import sys
 from types import CodeType, FrameType
 
-from smd_agent.interpreter.reference_counts import references
-
 # CO_NEWLOCALS and CO_OPTIMIZED, as in inspect, which is large.
 _OF_FUNCTION = 0x02 | 0x01
 _KEEPS = sys.version_info < (3, 13)
@@ -30,7 +28,7 @@ def locals_of(frame: FrameType) -> dict[str, object]:
     held = frame.f_locals
     found = dict(held)
     # Else somebody has asked from outside, such as a debugger.
-    if references(held) == _OF_HELD_BY_FRAME:
+    if sys.getrefcount(held) == _OF_HELD_BY_FRAME:
         held.clear()
     return found
 
@@ -44,7 +42,8 @@ def _may_ask(code: CodeType) -> bool:
 
 def _references_of_one() -> int:
     held = sys._getframe().f_locals
-    return references(held)
+    return sys.getrefcount(held)
 
 
-_OF_HELD_BY_FRAME = _references_of_one()
+# How many are counted is different from version to version.
+_OF_HELD_BY_FRAME = _references_of_one() if _KEEPS else 0
