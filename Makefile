@@ -125,6 +125,7 @@ robustness: $(VENV)/.demo .venv-mxnet/.wheel
 	export $(INTERPRETERS) && cd tests && $(CURDIR)/$(VENV)/bin/python -m robustness $(ARGS) --page $(CURDIR)/docs/robustness.md
 
 # The scripts of a framework are run where it is; without MXNet the page keeps what it has of Gluon.
+# ARGS='--every 0' measures the default launch alone, and the page keeps what it has of the other.
 accuracy: $(VENV)/.demo .venv-mxnet/.wheel
 	export $(INTERPRETERS) && cd tests && $(CURDIR)/$(VENV)/bin/python -m accuracy $(ARGS) --page $(CURDIR)/docs/rules-measured.md
 

@@ -7,27 +7,35 @@ from collections.abc import Iterable, Mapping
 
 from accuracy.case import FRAMEWORKS, TESTS, Case
 from accuracy.cases import CASES
-from accuracy.running import CaseFailed, Result, Said
+from accuracy.running import LAUNCHES, CaseFailed, Result, Said
 
 FIRST = 2
 _LOUD = ("problem", "warning")
 _NOTHING = "nothing"
-_ROW = re.compile(r"^\| `([\w-]+)` \|.*\| (\d+) \| ([^|]+) \|$", re.M)
+_NOT_MEASURED = "–"
+_SAME = "the same"
+# A case's row ends with its steps by each launch, and then what was found by each.
+_ROW = re.compile(r"^\| `([\w-]+)` \|.*\| (\d+|–) \| (\d+|–) \| ([^|]+) \| ([^|]+) \|$", re.M)
+
+Measured = Mapping[str, Mapping[str, Result]]
+"""Results by launch, and then by case."""
 
 _HEAD = """# How right the rules are
 
 This page is made by `make accuracy`.
 Every case is a script that knows nothing of the agent.
-It is run with `python -m smd_agent --every 1 script.py`, and `check` judges it with its defaults.
+It is run twice: with `python -m smd_agent script.py`, the default launch, and with `--every 1`.
+`check` judges each run with its defaults.
 There are no reference runs, and no settings for a single case.
 
 A clean training has nothing wrong with it; what is found there is a false alarm.
 Of a training with a fault a finding counts if its rule describes that fault: its cause and advice lead to it.
 Where a rule is among the first {first} findings, as `check` prints them, the fault is found.
-Findings in the tables are in that order.
+Findings in the tables are in that order; "–" is not measured.
 
 Run with {versions}.
-A sample of the cases is among the tests, and must give what stands here.
+A sample of the cases is among the tests, and must give what stands here of `--every 1`.
+What the default launch saves goes by [the time that it takes](start.md#what-the-launcher-saves), and may differ.
 """
 # The releases that the project pins, and where.
 _PINS = {
@@ -36,6 +44,16 @@ _PINS = {
     "XGBoost": ("pyproject.toml", "xgboost"),
     "MXNet": ("tests/environments/mxnet.txt", "mxnet"),
 }
+_BY_RULE = """Right: faults that the rule describes and has found, at any place.
+Recall: their part of all faults that it describes; another rule may have found the others.
+Beside: faulty trainings in which it has found something else, often what follows of the fault.
+False: clean trainings in which it has found a problem or a warning.
+Precision: right, as part of right and false.
+"""
+_CLEAN = (
+    "Their authors know the agent and its rules, but for that of those whose names begin with `odd-`.\n"
+    "These are by the author of the faults planted blind."
+)
 _KINDS = {
     "planted": ("Faults planted with the rules in mind", "Their authors have seen the rules."),
     "reported": (
@@ -51,13 +69,17 @@ _KINDS = {
 }
 
 
-def read(text: str) -> dict[str, Result]:
-    """Return the results that a page has, of cases that there are."""
-    return {
-        name: Result(int(steps), () if found == _NOTHING else tuple(map(_said, found.split(", "))))
-        for name, steps, found in _ROW.findall(text)
-        if name in CASES
-    }
+def read(text: str) -> dict[str, dict[str, Result]]:
+    """Return the results that a page has, of cases that there are, by launch."""
+    measured: dict[str, dict[str, Result]] = {launch: {} for launch in LAUNCHES}
+    for name, *cells in _ROW.findall(text):
+        steps, found = cells[: len(LAUNCHES)], cells[len(LAUNCHES) :]
+        for launch, number, words in zip(LAUNCHES, steps, found, strict=True):
+            if name in CASES and number != _NOT_MEASURED:
+                said = found[0] if words == _SAME else words
+                rules = () if said == _NOTHING else tuple(map(_said, said.split(", ")))
+                measured[launch][name] = Result(int(number), rules)
+    return measured
 
 
 def _said(words: str) -> Said:
@@ -89,19 +111,46 @@ def summary(results: Mapping[str, Result]) -> str:
     return "\n".join(lines)
 
 
-def text(results: Mapping[str, Result]) -> str:
+def text(measured: Measured) -> str:
     """Return the whole page."""
-    parts = [_HEAD.format(first=FIRST, versions=_versions()), *_figures(results), "## Clean trainings", ""]
-    rows = [(f"`{c.name}`", c.framework, c.words, str(r.steps), _found(r)) for c, r in _of("clean", results)]
-    parts += [_table(("case", "framework", "training", "saved steps", "found"), rows), ""]
+    parts = [_HEAD.format(first=FIRST, versions=_versions()), *_figures(measured), *_not_found(measured)]
+    parts += ["## By rule", "", _BY_RULE]
+    for launch, results in measured.items():
+        parts += [f"### By rule, {launch}", "", _by_rule(results), ""] * bool(results)
+    parts += ["## Clean trainings", "", _CLEAN, ""]
+    ends = (*_heads("saved steps"), *_heads("found"))
+    rows = [(f"`{c.name}`", c.framework, c.words, *_ends(c, measured)) for c in _cases("clean", measured)]
+    parts += [_table(("case", "framework", "training", *ends), rows), ""]
     for kind, (title, words) in _KINDS.items():
         rows = [
-            (f"`{c.name}`", c.framework, c.words, _listed(c.rules), _place(r.rank(c.rules)), str(r.steps), _found(r))
-            for c, r in _of(kind, results)
+            (f"`{c.name}`", c.framework, c.words, _listed(c.rules), *_places(c, measured), *_ends(c, measured))
+            for c in _cases(kind, measured)
         ]
-        head = ("case", "framework", "fault", "rules that describe it", "place", "saved steps", "found")
+        head = ("case", "framework", "fault", "rules that describe it", *_heads("place"), *ends)
         parts += [f"## {title}", "", words, "", _table(head, rows), ""]
     return "\n".join(parts)
+
+
+def _heads(word: str) -> list[str]:
+    return [f"{word}, {launch}" for launch in LAUNCHES]
+
+
+def _ends(case: Case, measured: Measured) -> list[str]:
+    """Return the ends of a case's row: its steps by each launch, and then what was found by each."""
+    results = [measured.get(launch, {}).get(case.name) for launch in LAUNCHES]
+    steps = [str(each.steps) if each else _NOT_MEASURED for each in results]
+    found = [_found(each) if each else _NOT_MEASURED for each in results]
+    return [*steps, found[0], *(_SAME if each == found[0] != _NOT_MEASURED else each for each in found[1:])]
+
+
+def _places(case: Case, measured: Measured) -> list[str]:
+    results = [measured.get(launch, {}).get(case.name) for launch in LAUNCHES]
+    return [_place(each.rank(case.rules)) if each else _NOT_MEASURED for each in results]
+
+
+def _cases(kind: str, measured: Measured) -> list[Case]:
+    names = {name for results in measured.values() for name in results}
+    return [case for name, case in CASES.items() if name in names and case.kind == kind]
 
 
 def _versions() -> str:
@@ -113,34 +162,45 @@ def _versions() -> str:
     return f"{', '.join(found[:-1])} and {found[-1]}"
 
 
-def _figures(results: Mapping[str, Result]) -> list[str]:
-    clean = _of("clean", results)
+def _figures(measured: Measured) -> list[str]:
     rows = []
     for framework in (*FRAMEWORKS, "all"):
-        own = [result for case, result in clean if framework in (case.framework, "all")]
-        rows.append(
-            (framework, str(len(own)), *(str(sum(bool(r.by(level)) for r in own)) for level in (*_LOUD, "note")))
-        )
-    head = ("clean trainings", "cases", "with a problem", "with a warning", "with a note")
+        for launch in LAUNCHES:
+            clean = _of("clean", measured.get(launch, {}))
+            own = [result for case, result in clean if framework in (case.framework, "all")]
+            counts = [len(own), *(sum(bool(r.by(level)) for r in own) for level in (*_LOUD, "note"))]
+            rows.append((framework, launch, *_counts(counts)))
+    head = ("clean trainings", "launch", "cases", "with a problem", "with a warning", "with a note")
     parts = [_table(head, rows), ""]
-    kinds = {title: [r.rank(c.rules) for c, r in _of(kind, results)] for kind, (title, _) in _KINDS.items()}
-    kinds["all"] = [rank for ranks in kinds.values() for rank in ranks]
     rows = []
-    for title, ranks in kinds.items():
-        counts = len(ranks), ranks.count(1), _early(ranks), sum(rank > FIRST for rank in ranks), ranks.count(0)
-        rows.append((title, *map(str, counts)))
-    head = ("faults", "cases", "found first", f"in the first {FIRST}", "later", "not found")
-    return [*parts, _table(head, rows), "", "## By rule", "", *_by_rule(results)]
+    for title, kinds in {**{title: [kind] for kind, (title, _) in _KINDS.items()}, "all": [*_KINDS]}.items():
+        for launch in LAUNCHES:
+            ranks = [r.rank(c.rules) for kind in kinds for c, r in _of(kind, measured.get(launch, {}))]
+            counts = [len(ranks), ranks.count(1), _early(ranks), sum(rank > FIRST for rank in ranks), ranks.count(0)]
+            rows.append((title, launch, *_counts(counts)))
+    head = ("faults", "launch", "cases", "found first", f"in the first {FIRST}", "later", "not found")
+    return [*parts, _table(head, rows), ""]
 
 
-def _by_rule(results: Mapping[str, Result]) -> list[str]:
-    words = (
-        "Right: faults that the rule describes and has found, at any place.\n"
-        "Recall: their part of all faults that it describes; another rule may have found the others.\n"
-        "Beside: faulty trainings in which it has found something else, often what follows of the fault.\n"
-        "False: clean trainings in which it has found a problem or a warning.\n"
-        "Precision: right, as part of right and false.\n"
-    )
+def _counts(counts: list[int]) -> list[str]:
+    """Return the number of cases and what is counted of them, which is nothing where there is no case."""
+    return [str(count) if counts[0] else _NOT_MEASURED for count in counts]
+
+
+def _not_found(measured: Measured) -> list[str]:
+    found = {_NOT_MEASURED, *(str(place) for place in range(1, FIRST + 1))}
+    rows = [
+        (f"`{case.name}`", title, *_places(case, measured))
+        for kind, (title, _) in _KINDS.items()
+        for case in _cases(kind, measured)
+        if not found.issuperset(_places(case, measured))
+    ]
+    words = f"Faults that a launch does not show among the first {FIRST} findings, and their places."
+    head = ("case", "one of", *_heads("place"))
+    return ["## Not found", "", words, "", _table(head, rows), ""]
+
+
+def _by_rule(results: Mapping[str, Result]) -> str:
     faulty = [pair for kind in _KINDS for pair in _of(kind, results)]
     rows = []
     for rule in sorted({rule for case, result in _of(None, results) for rule in (*case.rules, *_rules(result))}):
@@ -158,7 +218,7 @@ def _by_rule(results: Mapping[str, Result]) -> list[str]:
                 _share(right, right + false),
             )
         )
-    return [words, _table(("rule", "right", "recall", "beside", "false", "precision"), rows), ""]
+    return _table(("rule", "right", "recall", "beside", "false", "precision"), rows)
 
 
 def _of(kind: str | None, results: Mapping[str, Result]) -> list[tuple[Case, Result]]:

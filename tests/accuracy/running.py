@@ -19,6 +19,9 @@ from accuracy.case import Case
 
 # What `check` advises where a run has too few steps to be judged, as these small ones have.
 OPTIONS = ("--every", "1")
+# The launches of the page, and their options.
+DEFAULT, EVERY_STEP = "default", "`--every 1`"
+LAUNCHES: dict[str, tuple[str, ...]] = {DEFAULT: (), EVERY_STEP: OPTIONS}
 _SECONDS = 300
 
 
