@@ -24,7 +24,7 @@ from smd_agent.config.live import ALL
 from smd_agent.core.requests import DUMP, STOP
 from smd_agent.errors import SMDebugError
 from smd_agent.live.actions import Actions
-from smd_agent.live.finding_files import FindingFile, Told
+from smd_agent.live.finding_files import FINDINGS_FILE, FindingFile, Told
 from smd_agent.process_age import start_of
 from smd_agent.rules.built_in import BuiltInRule
 from smd_agent.rules.finding import Severity
@@ -209,7 +209,9 @@ class Watcher:
     def _write(self, verdict: Verdict, ended: bool) -> None:
         self._is_written = True
         failure = guard.attempt(partial(self._file.write, verdict.steps, verdict.losses, ended))
-        if failure is not None and not ended:
+        if failure is None:
+            self._program.tell(wrote=FINDINGS_FILE)
+        elif not ended:
             self._program.say(f"the findings cannot be written ({guard.describe(failure)})")
 
     def end(self) -> None:

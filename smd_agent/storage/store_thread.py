@@ -111,21 +111,26 @@ class UploadQueue:
         due: files by name.
         waiting: bytes of these.
         expected: steps that are about to be saved, or have been, and are not in the store; any thread may add one.
+        is_over: whether nobody waits for it any more, and what comes late is not taken.
     """
 
     def __init__(self, lock: threading.Condition) -> None:
         self.due: dict[str, Due] = {}
         self.waiting = 0
         self.expected: set[int] = set()
+        self.is_over = False
         self._lock = lock
         # Event files that are in the store, and here; oldest first.
         self._kept: deque[tuple[str, int]] = deque()
         self._kept_bytes = 0
 
-    def add(self, root: Path, name: str, before: Iterable[str]) -> None:
+    def add(self, root: Path, name: str, before: Iterable[str] = (), late: bool = False) -> None:
         """Enter a file of the run's folder, as it is then; ``before`` are files that must be there first."""
         due = Due(sum(size_of(root / one) for one in (name, *before)), [*before])
         with self._lock:
+            if late and self.is_over:
+                return
+            self.is_over = False
             known = self.due.get(name)
             self.waiting += due.size - (0 if known is None else known.size)
             self.due[name] = due

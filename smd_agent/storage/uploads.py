@@ -176,6 +176,14 @@ class Uploads:
             self._root = root
             self._queue.add(root, name, before)
 
+    def add_late(self, root: Path, name: str) -> None:
+        """Have a file uploaded that the run is whole without, unless the program has waited for the store already.
+
+        Any thread may call this.
+        """
+        if self._worker and root == self._root:
+            self._queue.add(root, name, late=True)
+
     def add_all_in(self, root: Path, folder: str) -> None:
         """Have all files uploaded that are in a folder of the run's, or below it."""
         for path in sorted((root / folder).rglob("*")):
@@ -240,6 +248,7 @@ class Uploads:
                     break
                 thread.changed.wait(min(seconds, 1.0))
             pauses.at_exit = False
+            self._queue.is_over = True
             return len(self._queue.due), self._queue.waiting
 
     # On the thread.

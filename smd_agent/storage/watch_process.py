@@ -68,7 +68,8 @@ class WatchProcess:
             guard.say_once(("no watcher", root), line)
             return
         do_in_children(self._drop)
-        start_thread("smd_agent-findings", partial(self._hear, self._output), "listening to the rules")
+        hear = partial(self._hear, self._output, partial(at.store.add_late, root))
+        start_thread("smd_agent-findings", hear, "listening to the rules")
 
     def begin_anew(self) -> None:
         """Forget it, in a process that a fork has made."""
@@ -92,15 +93,18 @@ class WatchProcess:
             self._output = -1
 
     # On its thread.
-    def _hear(self, output: int) -> None:
+    def _hear(self, output: int, upload: Callable[[str], None]) -> None:
         other, ended = "", False
         for line in _lines(output):
             said = _said(line)
             if said is None:
                 other = line or other
-            elif "say" in said:
+                continue
+            if "wrote" in said:
+                upload(str(said["wrote"]))
+            if "say" in said:
                 guard.say(str(said["say"]))
-            ended |= said is not None and bool(said.get("ended"))
+            ended |= bool(said.get("ended"))
         if output == self._output:
             self._output = -1
         os.close(output)

@@ -49,6 +49,28 @@ while goes_on():
 print("ended")
 """
 )
+# Its loss grows from round 20 on.
+XGBOOST = (
+    GOES_ON
+    + """
+import numpy, xgboost
+x = numpy.random.default_rng(0).normal(size=(200, 4))
+class Slowly(xgboost.callback.TrainingCallback):
+    def after_iteration(self, model, epoch, evals_log):
+        time.sleep(0.05)
+        return not goes_on()
+rounds = [0]
+def objective(prediction, data):
+    rounds[0] += 1
+    sign = -50.0 if rounds[0] > 20 else 1.0
+    return sign * (prediction - data.get_label()), numpy.ones(len(prediction))
+data = xgboost.DMatrix(x, x.sum(1))
+xgboost.train(
+    {"nthread": 1}, data, 100000, evals=[(data, "train")], obj=objective, callbacks=[Slowly()], verbose_eval=False
+)
+print("ended")
+"""
+)
 
 
 class LiveTraining:

@@ -11,7 +11,7 @@ import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
-from harness.live import GOES_ON, PYTORCH, LiveTraining, wait_until, watchers
+from harness.live import GOES_ON, PYTORCH, XGBOOST, LiveTraining, wait_until, watchers
 from harness.runner import TORCHRUN, environment
 
 from smd_agent import create_trial
@@ -255,27 +255,6 @@ while goes_on():
         y[:] = float("nan")
     model.fit(x, y, verbose=0)
     epoch += 1
-print("ended")
-"""
-)
-XGBOOST = (
-    GOES_ON
-    + """
-import numpy, xgboost
-x = numpy.random.default_rng(0).normal(size=(200, 4))
-class Slowly(xgboost.callback.TrainingCallback):
-    def after_iteration(self, model, epoch, evals_log):
-        time.sleep(0.05)
-        return not goes_on()
-rounds = [0]
-def objective(prediction, data):
-    rounds[0] += 1
-    sign = -50.0 if rounds[0] > 20 else 1.0
-    return sign * (prediction - data.get_label()), numpy.ones(len(prediction))
-data = xgboost.DMatrix(x, x.sum(1))
-xgboost.train(
-    {"nthread": 1}, data, 100000, evals=[(data, "train")], obj=objective, callbacks=[Slowly()], verbose_eval=False
-)
 print("ended")
 """
 )

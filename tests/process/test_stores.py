@@ -16,10 +16,12 @@ pytest.importorskip("moto")
 xgb = pytest.importorskip("xgboost")
 
 import numpy as np
+from harness.live import XGBOOST, LiveTraining, wait_until
 from harness.store_server import contents, store_server
 
 from smd_agent import cli, create_trial
 from smd_agent.formats import paths
+from smd_agent.storage import side_process
 
 SCRIPT = """
 import os, random, sys, time
@@ -250,3 +252,26 @@ def test_a_training_that_is_killed_goes_on_at_its_address(store, script, tmp_pat
     assert len(names) == 2 * len(trial.steps()) + 6
     assert json.loads(contents(address)[paths.lost_path("worker_0")])["steps"] == [0, 2, 4, 6, 8, 10]
     assert contents(f"{address}-2") == {}
+
+
+@pytest.mark.skipif(
+    sys.platform != "linux" or not side_process.LIBRARY.exists(), reason="it takes the compiled part, and Linux"
+)
+def test_what_rules_find_while_training_is_in_the_store_meanwhile_and_afterwards(store, tmp_path):
+    address, way = "s3://bucket/findings/run", tmp_path / "way"
+    way.mkdir()
+
+    def findings():
+        return json.loads(contents(address).get("findings.json", b'{"findings": []}'))["findings"]
+
+    options = ["--out", address, "--rules", "LossExploding", *OPTIONS]
+    with LiveTraining(tmp_path, XGBOOST, options, TMPDIR=str(way)) as training:
+        line = training.awaited("problem while training: loss exploded at step")
+        assert line.endswith(f"; more: python -m smd_agent check {address}")
+        assert wait_until(findings)
+        assert paths.END_MARKER not in contents(address)
+        assert training.end() == (0, "ended\n")
+    (found,) = findings()
+    assert (found["rule"], found["run"]) == ("LossExploding", address)
+    assert paths.END_MARKER in contents(address)
+    assert [*way.glob("smd_agent-*")] == []

@@ -142,6 +142,20 @@ def test_nothing_is_left_here_of_a_run_that_a_store_has(store, address, tmp_path
     assert os.listdir(tmp_path / "way") == []
 
 
+def test_findings_are_taken_until_the_store_is_waited_for_no_more(store, address, tmp_path):
+    run = stored(address)
+    save(run, 0)
+    found = run.root / "findings.json"
+    found.write_text("1")
+    run._at.store.add_late(run.root, found.name)
+    run.close(True)
+    found.write_text("2")
+    run._at.store.add_late(run.root, found.name)
+    run.clear_away()
+    assert contents(address)[found.name] == b"1"
+    assert os.listdir(tmp_path / "way") == []
+
+
 def test_a_large_file_is_uploaded_in_parts(store, address, tmp_path):
     run = stored(str(tmp_path / "run"), upload_to=address)
     step = run.begin_step(0, ModeKeys.TRAIN, 0)
