@@ -7,6 +7,7 @@ from functools import partial
 
 from smd_agent.config import env
 from smd_agent.config.settings import LiveRule
+from smd_agent.framework.trackers import Trackers
 from smd_agent.storage.watch_process import WatchProcess
 
 # It computes little, and needs no threads for that.
@@ -25,4 +26,4 @@ def watch_for(rules: Sequence[LiveRule]) -> WatchProcess | None:
         return None
     asked = [[rule.name, rule.parameters, rule.on_find, [*rule.actions]] for rule in rules]
     told = {"rules": asked, "variables": {_THREADS: env.get(_THREADS)}}
-    return WatchProcess(told, partial(env.for_child, _VARIABLES))
+    return WatchProcess(told, partial(env.for_child, _VARIABLES), lambda: Trackers().tell)

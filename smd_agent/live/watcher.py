@@ -46,6 +46,7 @@ _FOR_STEPS = 0.2
 _AT_THE_END = 1.0
 _OUTPUT = 1
 _NICENESS, _NICENESS_OF_GROUP = 19, 10
+_FOR_TRACKERS = ("rule", "severity", "mode", "words", "run")
 
 
 @dataclass(frozen=True)
@@ -219,9 +220,11 @@ class Watcher:
         self._actions.wait()
 
     def _tell(self, told: Told) -> None:
+        # Before it is asked to end.
+        finding = told.to_json()
+        line = f"{finding['severity']} while training: {told.words}; more: python -m smd_agent check {told.run}"
+        self._program.tell(say=line, found={key: finding[key] for key in _FOR_TRACKERS})
         self._ask(told, self._wishes[told.finding.rule].on_find)
-        severity = told.finding.severity.value
-        self._program.say(f"{severity} while training: {told.words}; more: python -m smd_agent check {told.run}")
         self._actions.follow(told, self._wishes[told.finding.rule].actions)
 
     def _ask(self, told: Told, on_find: str) -> None:

@@ -45,11 +45,18 @@ class WatchProcess:
     Args:
         told: what it is told beside the run and this process: the rules, and what is done when they find something.
         environment: gives its variables.
+        teller: makes what is given each finding, on the thread that hears of it.
     """
 
-    def __init__(self, told: Mapping[str, Any], environment: Callable[[], Mapping[str, str]]) -> None:
+    def __init__(
+        self,
+        told: Mapping[str, Any],
+        environment: Callable[[], Mapping[str, str]],
+        teller: Callable[[], Callable[[Mapping[str, Any]], object]],
+    ) -> None:
         self._told = told
         self._environment = environment
+        self._teller = teller
         self._root: Path | None = None
         self._output = -1
 
@@ -95,6 +102,7 @@ class WatchProcess:
     # On its thread.
     def _hear(self, output: int, upload: Callable[[str], None]) -> None:
         other, ended = "", False
+        tell = self._teller()
         for line in _lines(output):
             said = _said(line)
             if said is None:
@@ -104,6 +112,8 @@ class WatchProcess:
                 upload(str(said["wrote"]))
             if "say" in said:
                 guard.say(str(said["say"]))
+            if "found" in said:
+                guard.attempt(partial(tell, said["found"]))
             ended |= bool(said.get("ended"))
         if output == self._output:
             self._output = -1

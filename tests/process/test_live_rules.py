@@ -223,6 +223,95 @@ def test_each_action_follows_and_one_that_fails_costs_a_line(tmp_path, receiver)
     assert "LossNotFinite" in published
 
 
+LOGS_TO_TRACKERS = (
+    """
+import random
+import mlflow, wandb
+wandb.init(mode="offline", project="p")
+mlflow.set_tracking_uri("file:./mlruns")
+begun = mlflow.start_run()
+random.seed(1)
+"""
+    + PYTORCH
+    + """
+print(random.random())
+def ours():
+    tags = mlflow.MlflowClient().get_run(begun.info.run_id).data.tags
+    return [f"{key}={text}" for key, text in tags.items() if key.startswith("smd_agent")]
+# It comes last of all.
+until = time.time() + 30
+while not ours() and time.time() < until:
+    time.sleep(0.05)
+print(ours())
+mlflow.end_run()
+wandb.finish()
+"""
+)
+# Of the interface of the two, as much as is used; what is told is noted with the thread that tells it.
+MLFLOW = """
+import threading
+from types import SimpleNamespace
+tags = {}
+runs = threading.local()
+run = SimpleNamespace(info=SimpleNamespace(run_id="1"), data=SimpleNamespace(tags=tags))
+set_tracking_uri = lambda address: None
+end_run = lambda: None
+def start_run():
+    runs.active = run
+    return run
+def active_run():
+    return getattr(runs, "active", None)
+class MlflowClient:
+    def set_tag(self, run_id, key, value):
+        assert threading.current_thread() is not threading.main_thread()
+        tags[key] = value
+    def get_run(self, run_id):
+        return run
+import mlflow.tracking.fluent
+"""
+FLUENT = """
+import mlflow
+_get_latest_active_run = lambda: mlflow.run
+"""
+WANDB = """
+import os, threading
+run = None
+finish = lambda: None
+class Run:
+    def alert(self, title, text, level=None, wait_duration=None):
+        assert threading.current_thread() is not threading.main_thread()
+        os.makedirs("wandb_files", exist_ok=True)
+        with open("wandb_files/run-1.wandb", "a") as file:
+            file.write(f"{title}|{text}|{level}")
+def init(**_):
+    global run
+    run = Run()
+"""
+
+
+@pytest.mark.parametrize("kind", ["modules of their interface", "the libraries"])
+def test_the_trackers_of_the_script_are_told(tmp_path, kind):
+    if kind == "the libraries":
+        pytest.importorskip("wandb")
+        pytest.importorskip("mlflow")
+    else:
+        for name, text in {"wandb": WANDB, "mlflow/__init__": MLFLOW, "mlflow/tracking/fluent": FLUENT}.items():
+            path = tmp_path / f"{name}.py"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+    variables = {"WANDB_SILENT": "true", "MLFLOW_ALLOW_FILE_STORE": "true"}
+    with LiveTraining(tmp_path, LOGS_TO_TRACKERS, ["--rules", "LossNotFinite"], ["nan"], **variables) as training:
+        training.awaited("while training: loss not finite at step 30")
+        code, printed = training.end()
+    ended, number, tags = printed.splitlines()
+    assert (code, ended, number) == (0, "ended", "0.13436424411240122")
+    assert tags == "['smd_agent.LossNotFinite=problem: loss not finite at step 30 (finite at 29)']"
+    alerts = b"".join(path.read_bytes() for path in tmp_path.glob("wandb*/**/run-*.wandb")).decode(errors="replace")
+    assert "problem: LossNotFinite (TRAIN)" in alerts
+    assert f"loss not finite at step 30 (finite at 29); more: python -m smd_agent check {training.run}" in alerts
+    assert not [line for line in training.lines if "is not told" in line]
+
+
 OWN_RULE = """
 from smd_agent.rules import Rule
 
