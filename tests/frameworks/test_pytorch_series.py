@@ -414,8 +414,8 @@ def test_a_smaller_budget_gives_fewer_rows(runner):
     config = {"HookParameters": {"save_interval": 10**6, "budget": 0.01}}
     both = run_both(runner, script, config=config, strict=True)
     assert_untouched(both)
-    # One of the usual has some hundred more.
-    assert 1000 <= len(both.trial.tensor("series/loss").steps()) < 1010
+    # Those in which norms are measured, as in the first thirty, are not counted; the usual budget has a hundred more.
+    assert 1000 <= len(both.trial.tensor("series/loss").steps()) < 1060
 
 
 def test_an_optimizer_that_is_made_in_a_pause_leaves_no_row_without_a_loss(out, rows, monkeypatch):
