@@ -296,6 +296,7 @@ EXPECTED = {
         files=("range_test.pt",),
         code=1,
         findings=("LossExploding", "LossNotFinite"),
+        said=("step 9 has gone wrong (the loss is inf): python -m smd_agent replay",),
     ),
     "vae": Expected(
         train=4 * 6,
