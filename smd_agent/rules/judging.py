@@ -149,7 +149,7 @@ class Judging:
         for worker, table in self._trial.series_of_steps().items():
             if worker in self._series and self._series[worker].table is table:
                 continue
-            view = self._series[worker] = SeriesView(worker, table, _kept_in(self._trial))
+            view = self._series[worker] = SeriesView(worker, table, kept_in(self._trial))
             for rule, parts in zip(self._built_in, self._parts, strict=True):
                 if rule.rule_name not in self._failed and rule.split is not Split.RUN:
                     part = parts.setdefault(worker, rule.fresh())
@@ -257,7 +257,7 @@ class _OldRule:
             verdict.findings.append(self._finding)
 
 
-def _kept_in(trial: Trial) -> dict[int, str]:
+def kept_in(trial: Trial) -> dict[int, str]:
     """The training steps of a run that can be made again, each with the command for that."""
     found = bundles_in(trial.root).values()
     return {bundle.step: f"python -m smd_agent replay {shortened(trial.path)}" for bundle in found}

@@ -20,7 +20,7 @@ from smd_agent.core.modes import ModeKeys
 from smd_agent.errors import SMDebugRuntimeError, SMDebugValueError
 from smd_agent.rules.built_in import BuiltInRule, Seen, Split
 from smd_agent.rules.finding import NotJudged
-from smd_agent.rules.judging import Judging, Verdict
+from smd_agent.rules.judging import Judging, Verdict, kept_in
 from smd_agent.rules.rule import Rule
 from smd_agent.rules.series_view import LOSS, SeriesView
 from smd_agent.rules.step_view import RunView, StepView, Tensors
@@ -155,7 +155,7 @@ def answer_of(task: Task) -> Answer:
     table = trial.series_of_steps().get(task.worker or "")
     if table is not None and task.tensors.has(LOSS):
         for rule in rules:
-            rule.take_series(SeriesView(table=table, worker=task.worker or ""))
+            rule.take_series(SeriesView(task.worker or "", table, kept_in(trial)))
     steps: list[list[int]] = [[] for _ in rules]
     for step in trial.step_table.steps(ModeKeys.GLOBAL, incomplete=True):
         if step > task.last_step:

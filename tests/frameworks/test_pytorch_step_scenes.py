@@ -41,7 +41,8 @@ def test_every_step_is_one_of_a_scene(scenes):
         expected = [step for scene in SCENES for step in scenes.steps(scene, mode)]
         assert scenes.trial.steps(mode=mode) == expected
     assert any("first 16 calls of Cell in a step" in line for line in scenes.lines)
-    assert len(scenes.lines) == 3
+    assert any("has gone wrong (the loss is inf)" in line for line in scenes.lines)
+    assert len(scenes.lines) == 4
 
 
 def test_every_update_is_a_step_with_its_loss_and_its_gradients(scenes):
