@@ -254,6 +254,8 @@ def test_nothing_is_said_of_layers_and_targets_in_evaluation(out):
 def test_inputs_are_not_kept(out):
     hook = smd.Hook(out, save_config=smd.SaveConfig(save_interval=1), include_collections=["usage"])
     model = Words()
+    # A bundle has the inputs of a step that goes wrong, which are kept until then.
+    hook.keep_bundles(0)
     hook.register_module(model)
     hook.set_mode(smd.modes.TRAIN)
     x = torch.randint(0, 50, (4, 5))

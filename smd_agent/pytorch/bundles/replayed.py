@@ -20,6 +20,7 @@ from smd_agent.core.recorder import Recorder
 from smd_agent.core.requests import TrainingStopped
 from smd_agent.formats.bundles import BUFFERS, GIVEN, NEAR, RANDOM, WEIGHTS, Bundle
 from smd_agent.formats.replays import Order, Replayed, order_of, text_of
+from smd_agent.framework.plain_access import is_a
 from smd_agent.framework.series_rows import At
 from smd_agent.interpreter.callers import callers
 from smd_agent.pytorch.blame.culprit import in_words
@@ -117,7 +118,7 @@ class Replay(CulpritFinder):
     def run_ends(self) -> None:
         """The program ends, perhaps with an error."""
         error = getattr(sys, "last_value", None)
-        if isinstance(error, Exception):
+        if is_a(error, Exception):
             self._result.error = guard.describe(error)
         self._write()
 
@@ -128,7 +129,7 @@ class Replay(CulpritFinder):
             self._end()
         failure = guard.attempt(lambda: self._put_in_place(tracked, args, kwargs))
         if failure is not None:
-            self._result.problem = str(failure) if isinstance(failure, _Unlike) else guard.describe(failure)
+            self._result.problem = str(failure) if is_a(failure, _Unlike) else guard.describe(failure)
             self._end()
 
     def _put_in_place(self, tracked: TrackedModule, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -201,7 +202,7 @@ class Replay(CulpritFinder):
     def _set_all(self, here: dict[str, Any], there: dict[str, torch.Tensor]) -> None:
         device = torch.device(self._order.device) if self._order.device else None
         for name, value in there.items():
-            if isinstance(here.get(name), torch.Tensor):
+            if is_a(here.get(name), torch.Tensor):
                 _set(here[name], value, device, self._dtype)
 
     def _given_not_finite(self, kinds: tuple[str, ...]) -> str:

@@ -25,6 +25,7 @@ from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.failure_domains import STEPS
 from smd_agent.framework.error_boundary import own_failure
 from smd_agent.framework.keras.optimizers import GivenVariables
+from smd_agent.framework.plain_access import is_a
 from smd_agent.framework.series_rows import fence
 from smd_agent.framework.weak_references import Reference
 from smd_agent.interpreter.hidden_frames import unseen
@@ -183,7 +184,7 @@ class CompiledStep:
             return
         further = () if self._variant is None else self._variant.further
         pairs = [*zip((one.key for one in further), extra, strict=False)]
-        losses = [value for key, value in pairs if isinstance(key, TracedValue) and key.is_loss]
+        losses = [value for key, value in pairs if is_a(key, TracedValue) and key.is_loss]
         saving.rows.computed(self.returned.of(result, losses))
         for key, value in pairs:
             if isinstance(key, TracedRate):
