@@ -132,7 +132,7 @@ SAVE_EARLY = Key(
     values.boolean,
     "false",
     "beside the steps above: the first 30 of training, then every 5th up to 100 and every 25th up to 500, as long as "
-    "saving takes less than a quarter of a second or 2 % of the time; see budget",
+    "saving takes less than half a second or 2 % of the time; see budget",
 )
 WITHIN_BUDGET = Key(
     "within_budget",

@@ -14,8 +14,13 @@ from smd_agent.core.clock import NEVER
 from smd_agent.core.modes import ModeKeys
 from smd_agent.core.overhead import overhead
 
-ALLOWANCE = 0.25
-"""Seconds that saving may take in all after the first step, however short the training is, by the usual budget."""
+ALLOWANCE = 0.5
+"""Seconds of the processor that saving may take in all after the first step, however short the training is.
+
+By the usual budget. They are nearly the same in two runs of a program, whoever else uses the machine.
+"""
+_WAITS = 2
+"""Seconds that it may take with its waits, in allowances."""
 _BUDGETS = 2
 """Part of the time since then that it may take, if that is more, in budgets; what follows is a small part of it."""
 
@@ -30,6 +35,7 @@ class EarlySteps:
 
     Args:
         spent: tells the seconds that saving has taken so far.
+        worked: tells those of the processor.
         now: tells the time in seconds.
         budget: part of the run's time; see ``HookSettings``.
 
@@ -40,11 +46,13 @@ class EarlySteps:
     def __init__(
         self,
         spent: Callable[[], float] = lambda: overhead.seconds,
+        worked: Callable[[], float] = lambda: overhead.processor_seconds,
         now: Callable[[], float] = time.perf_counter,
         budget: float = SHARE,
     ) -> None:
         # Its first question comes when the first step, which finds the model and begins the run, is over.
-        self._time = Allowance(ALLOWANCE * budget / SHARE, _BUDGETS * budget, spent, now)
+        seconds, share = ALLOWANCE * budget / SHARE, _BUDGETS * budget
+        self._allowances = Allowance(seconds, share, worked, now), Allowance(_WAITS * seconds, share, spent, now)
         # bool, called without arguments, says False.
         self.is_shared: Callable[[], bool] = bool
         # Of each mode, so that who asks twice is answered the same.
@@ -56,7 +64,7 @@ class EarlySteps:
             return False
         known = self._decided.get(mode)
         if known is None or known[0] != step:
-            known = self._decided[mode] = step, self._time.is_left()
+            known = self._decided[mode] = step, all(allowance.is_left() for allowance in self._allowances)
         return known[1]
 
     def next_due(self, mode: ModeKeys, step: int) -> int:

@@ -16,10 +16,14 @@ from smd_agent.core.save_config import SaveConfig
 ALL = [*range(30), *range(30, 100, 5), *range(100, 500, 25)]
 
 
-def early(spent_by_step, seconds_by_step=1e-3, budget=SHARE):
-    """Early steps of a training in which saving takes so long for each step that is saved."""
+def zero():
+    return 0.0
+
+
+def early(spent_by_step, seconds_by_step=1e-3, budget=SHARE, waits=1):
+    """Early steps of a training in which saving takes so long for each step that is saved, ``waits`` times its work."""
     at = SimpleNamespace(spent=0.0, now=0.0)
-    steps = EarlySteps(lambda: at.spent, lambda: at.now, budget)
+    steps = EarlySteps(lambda: at.spent, lambda: at.spent / waits, lambda: at.now, budget)
     found = []
     for step in range(600):
         if steps.takes(ModeKeys.TRAIN, step):
@@ -35,7 +39,7 @@ def test_all_are_saved_where_that_takes_little_time():
 
 def test_where_a_step_takes_long_to_be_saved_they_are_few():
     found, at = early(0.1)
-    assert found == [0, 1, 2]
+    assert found == [0, 1, 2, 3, 4]
     # The step that begins within the time may go beyond it.
     assert at.spent <= ALLOWANCE + 0.1
 
@@ -47,13 +51,21 @@ def test_long_steps_are_saved_as_far_as_that_is_a_small_part_of_them():
     assert early(0.1, seconds_by_step=10.0)[0] == ALL
 
 
+def test_who_waits_for_a_processor_saves_as_many():
+    assert early(0.1, waits=2)[0] == early(0.05)[0] == [*range(10)]
+
+
+def test_waits_are_not_for_nothing():
+    assert early(0.1, waits=100)[0] == [*range(10)]
+
+
 def test_a_smaller_budget_saves_fewer():
     assert len(early(0.01)[0]) > 2 * len(early(0.01, budget=SHARE / 10)[0]) > 2
 
 
 def test_what_was_decided_of_a_step_stays_so():
     spent = [0.0]
-    steps = EarlySteps(lambda: spent[0], lambda: 0.0)
+    steps = EarlySteps(lambda: spent[0], zero, zero)
     assert steps.takes(ModeKeys.TRAIN, 0)
     assert steps.takes(ModeKeys.TRAIN, 1)
     spent[0] = 100.0
@@ -63,13 +75,13 @@ def test_what_was_decided_of_a_step_stays_so():
 
 @pytest.mark.parametrize("mode", [ModeKeys.EVAL, ModeKeys.PREDICT])
 def test_there_are_none_but_in_training(mode):
-    steps = EarlySteps(lambda: 0.0, lambda: 0.0)
+    steps = EarlySteps(zero, zero, zero)
     assert not any(steps.takes(mode, step) for step in range(9))
     assert steps.next_due(mode, 1) == NEVER
 
 
 def test_the_next_one_is_told_from_any_step_on():
-    steps = EarlySteps(lambda: 0.0, lambda: 0.0)
+    steps = EarlySteps(zero, zero, zero)
     for step in range(520):
         due = next((one for one in ALL if one >= step), NEVER)
         assert steps.next_due(ModeKeys.TRAIN, step) == due
@@ -79,7 +91,7 @@ def first_steps(include_workers="one", size=1, **steps):
     """The steps that a hook saves of its first ten, early ones among them."""
     hook = make(save_config=SaveConfig(save_interval=4, **steps), include_workers=include_workers)
     hook.recorder.output._rank_and_size = lambda: (0, size)
-    hook.save_early(EarlySteps(lambda: 0.0, lambda: 0.0))
+    hook.save_early(EarlySteps(zero, zero, zero))
     train(hook, 10, ModeKeys.TRAIN)
     return [step for step, _, _ in saved(hook)]
 

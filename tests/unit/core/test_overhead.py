@@ -23,6 +23,9 @@ class Clock:
         self.looks += 1
         return float(self.looks)
 
+    def thread_time(self):
+        return self.looks / 4
+
 
 @pytest.fixture
 def clock(monkeypatch):
@@ -71,6 +74,13 @@ def test_a_step_that_opens_inside_of_a_function_counts_from_there_on(clock):
     own.counted(opens)()
     # From 1 to 2; asked at 3.
     assert share(own) == pytest.approx(1 / 2)
+
+
+def test_the_time_of_the_processor_is_told_beside_it(clock):
+    own = Overhead()
+    own.asked()
+    own.counted(lambda: 7)()
+    assert (own.seconds, own.processor_seconds) == (1.0, 0.25)
 
 
 def test_other_threads_are_not_the_one_that_trains(clock):
