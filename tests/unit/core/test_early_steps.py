@@ -52,11 +52,11 @@ def test_long_steps_are_saved_as_far_as_that_is_a_small_part_of_them():
 
 
 def test_who_waits_for_a_processor_saves_as_many():
-    assert early(0.1, waits=2)[0] == early(0.05)[0] == [*range(10)]
+    assert early(1 / 8, waits=2)[0] == early(1 / 16)[0] == [*range(8)]
 
 
 def test_waits_are_not_for_nothing():
-    assert early(0.1, waits=100)[0] == [*range(10)]
+    assert early(1 / 4, waits=100)[0] == [*range(4)]
 
 
 def test_a_smaller_budget_saves_fewer():
