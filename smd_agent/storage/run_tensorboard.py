@@ -1,21 +1,42 @@
-"""TensorBoard's part of a run: steps are handed to the writer thread, which makes files of them.
+"""TensorBoard's part of a run: steps and rows of the series are handed to the writer thread, which makes files of them.
 
 What cannot be written, because the disk is full or stands still, costs these pictures and nothing else.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
 
 from smd_agent import guard
 from smd_agent.core.display_collection import DisplayCollections
+from smd_agent.core.modes import ModeKeys
 from smd_agent.formats.event_encoder import Stamp
+from smd_agent.formats.series import ABSENT, is_there
+from smd_agent.storage.series_table import LOSS, Thinning
 from smd_agent.storage.tensorboard_files import FOLDER, BoardFiles, BoardStep, remove_files_of
 
 # In bytes, of steps that wait for the disk.
 WAITING = 64 << 20
+# How often rows of the series are written, and what all of a table and one number may take.
+ROWS_SECONDS = 5.0
+ROWS_BYTES = 16 << 20
+_NUMBER_BYTES = 50
+
+
+class _Row(NamedTuple):
+    """A row of the series; see ``core.series``."""
+
+    step: int
+    mode: ModeKeys
+    seconds: float
+    names: tuple[str, ...]
+    values: Sequence[float]
 
 
 class RunBoard:
@@ -35,6 +56,10 @@ class RunBoard:
         self._files: tuple[str, BoardFiles] | None = None
         # Bytes handed over, by the training's thread, and done, by the writer's.
         self._handed = self._done = 0
+        self._rows: deque[_Row] = deque()
+        # By table.
+        self._thinning: dict[str, Thinning] = {}
+        self._rows_written_at = 0.0
 
     def begin_step(self, stamp: Stamp) -> BoardStep:
         """Open a step."""
@@ -63,6 +88,22 @@ class RunBoard:
         self._handed += size
         submit(partial(self._write, step, size, place, worker))
 
+    def add_row(
+        self, table: str, step: int, mode: ModeKeys, seconds: float, names: tuple[str, ...], values: Sequence[float]
+    ) -> bool:
+        """Take a row of a table of the series; True if it is time for ``write_rows``."""
+        thinning = self._thinning.get(table)
+        if thinning is None:
+            thinning = self._thinning[table] = Thinning(ROWS_BYTES)
+        if thinning.stride > 1 and thinning.leaves_out(values[names.index(LOSS)] if LOSS in names else ABSENT):
+            return False
+        thinning.grow(_NUMBER_BYTES * len(names))
+        self._rows.append(_Row(step, mode, seconds, names, values))
+        if 0 <= seconds - self._rows_written_at < ROWS_SECONDS:
+            return False
+        self._rows_written_at = seconds
+        return True
+
     def folder_for(self, root: Path, as_asked: bool) -> Path:
         """The folder for the files of a run.
 
@@ -75,7 +116,11 @@ class RunBoard:
         return self.folder if as_asked else self.folder / root.name
 
     def close(self) -> None:
-        """Close the files; a step that follows begins new ones."""
+        """Close the files; a step that follows begins new ones. Rows that wait are forgotten."""
+        self._rows.clear()
+        self._close_files()
+
+    def _close_files(self) -> None:
         files, self._files = self._files, None
         if files is not None:
             files[1].close()
@@ -100,10 +145,20 @@ class RunBoard:
         except OSError as error:
             guard.say_once((self, "old"), f"cannot remove an earlier run's files for TensorBoard ({error})")
 
+    def write_rows(self, place: Callable[[], tuple[Path, bool]], worker: str) -> None:
+        """Write the rows that wait; ``place`` and ``worker`` as in ``commit``."""
+        while self._rows:
+            row = self._rows.popleft()
+            values = np.array(row.values, np.float64)
+            known = is_there(values)
+            step = BoardStep(row.step, row.mode, row.seconds, self._shown_in)
+            step.add_scalars(tuple(name for name, there in zip(row.names, known, strict=True) if there), values[known])
+            self._write(step, 0, place, worker)
+
     def _write(self, step: BoardStep, size: int, place: Callable[[], tuple[Path, bool]], worker: str) -> None:
         self._done += size
         if self._files is None or self._files[0] != worker:
-            self.close()
+            self._close_files()
             self._files = worker, BoardFiles(partial(self._place, place), worker)
         try:
             self._files[1].write(step)

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from smd_agent.core.failure_domains import BOARD, JOB_METRICS, WATCHING
 from smd_agent.core.failure_record import Failure
@@ -88,6 +89,7 @@ class RunWriter:
             place=lambda: self._at.current(),
             failed=lambda failure: self._at.failures.write_failed(failure),
             upload=lambda name: self._at.store.add(self._at.root, name),
+            also=None if board is None else BOARD.fence("taking a row")(partial(self._show_row, board)),
         )
         self.series = SeriesWriter(limits if series_bytes and not dry_run else {}, disk)
         self._control = ControlWatch(lambda: self._at.root, lambda: self._at.folder.candidates()) if tap else None
@@ -311,8 +313,18 @@ class RunWriter:
         if metrics is not None and of_metrics is not None:
             JOB_METRICS.run("writing", partial(metrics.commit, of_metrics, self._writer.submit))
 
+    def _show_row(self, board: RunBoard, *row: Any) -> None:
+        if board.add_row(*row) and self.started:
+            self._writer.submit(self._write_rows)
+
     # On the writer thread.
+    def _write_rows(self) -> None:
+        board = self._others[0]
+        if board is not None:
+            BOARD.run("writing rows", lambda: board.write_rows(self._at.board_place, self.worker))
+
     def _end(self, end_marker: bool) -> None:
+        self._write_rows()
         _close_all(*self._others)
         self.series.close()
         self._at.end(end_marker)

@@ -39,6 +39,9 @@ UPLOAD_SECONDS = 60.0
 LARGEST_FILE = 8 << 20
 
 
+ShowRow = Callable[[str, int, ModeKeys, float, tuple[str, ...], Sequence[float]], object]
+
+
 class SeriesDisk(NamedTuple):
     """The way to the disk.
 
@@ -46,12 +49,14 @@ class SeriesDisk(NamedTuple):
     place: gives, there, the run's folder; an OSError says that there is none.
     failed: called with what went wrong when rows could not be written, which are tried again.
     upload: called, on the writer thread, with the name of a file that is to be brought into a store, if there is one.
+    also: gets table, step, mode, seconds since the epoch, names and numbers of each row that is kept.
     """
 
     submit: Callable[[Job], None]
     place: Callable[[], Path]
     failed: Callable[[Exception], None]
     upload: Callable[[str], None]
+    also: ShowRow | None = None
 
 
 class _Pace:
@@ -162,6 +167,8 @@ class SeriesWriter:
             row = own.rows.row(step, mode, mode_step, now, values)
             if not row:
                 return
+            if self._disk.also is not None:
+                self._disk.also(table, step, mode, now, names, values)
             file.waiting += row
             if not self._may_write_here(file, now):
                 # A clock may be set back.

@@ -63,17 +63,16 @@ def read_board(folder: Path) -> dict[str, dict[str, dict[str, list[list[Any]]]]]
     return json.loads(done.stdout)
 
 
-def check_board(run: Path, board: Path, pictures: bool = True, series: bool = False) -> dict[str, dict[str, int]]:
+def check_board(run: Path, board: Path, pictures: bool = True) -> dict[str, dict[str, int]]:
     """Compare a board with the run that it is of; return how many scalars and histograms each of its runs has.
 
     Args:
         run: the run's folder, which has whole tensors, reductions or both.
         board: the folder of TensorBoard's files.
         pictures: of tensors that are not saved whole there are histograms, too.
-        series: numbers of the series are there as well.
     """
     found = read_board(board)
-    expected = _expected(run, series)
+    expected = _expected(run)
     assert found.keys() == expected.keys()
     for name, (scalars, tensors) in expected.items():
         assert found[name]["scalars"].keys() == scalars.keys()
@@ -106,12 +105,12 @@ def check_histogram(found: list[Any], value: Any) -> None:
     assert np.cumsum(counts).tolist() == up_to.tolist()
 
 
-def _expected(run: Path, series: bool) -> dict[str, Any]:
+def _expected(run: Path) -> dict[str, Any]:
     trial = create_trial(str(run), timeout=0)
     trial.take_as_it_is()
     collections = trial.collections()
     expected: dict[str, Any] = {}
-    for saved in chain(trial.iterate(), trial.iterate(collection="series") if series else ()):
+    for saved in chain(trial.iterate(), trial.iterate(collection="series")):
         first = saved.worker in ("worker_0", trial.workers()[0])
         place = saved.mode.name if first else f"{saved.mode.name}/{saved.worker}"
         scalars, tensors = expected.setdefault(place, ({}, {}))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import math
 import os
 import threading
 
@@ -13,6 +14,7 @@ from harness.written_runs import readable, started
 from smd_agent.core.display_collection import settle
 from smd_agent.core.modes import ModeKeys
 from smd_agent.formats.messages import Event
+from smd_agent.formats.series import ABSENT
 from smd_agent.formats.tfrecord import FRAME_BYTES, read_record
 from smd_agent.storage import atomic_file, run_tensorboard
 from smd_agent.storage.run_tensorboard import RunBoard
@@ -230,3 +232,43 @@ def test_no_link_in_the_runs_folder_is_followed(tmp_path, capsys):
     run.close(end_marker=True)
     assert not list((tmp_path / "elsewhere").iterdir())
     assert "is a link" in capsys.readouterr().err
+
+
+def shown(folder, tag="series/loss"):
+    """The numbers of a tag by step, in the order in which they were written."""
+    events = [event for path in sorted(folder.rglob("*.tfevents")) for event in events_in(path)]
+    return {event.step: value.simple_value for event in events for value in event.summary.value if value.tag == tag}
+
+
+def add_row(run, step, loss=0.5):
+    run.series.add("steps", step, ModeKeys.TRAIN, step, ("series/loss", "series/rate"), (loss, ABSENT))
+
+
+def test_rows_of_the_series_are_shown_without_a_saved_step(tmp_path):
+    run = begun(tmp_path, tmp_path / "board")
+    for step in range(3):
+        add_row(run, step, step / 2)
+    run.close(end_marker=True)
+    assert shown(tmp_path / "board") == {0: 0.0, 1: 0.5, 2: 1.0}
+    assert not shown(tmp_path / "board", "series/rate")
+
+
+def test_of_a_long_run_some_rows_are_shown_and_the_first_that_is_not_finite(tmp_path, monkeypatch):
+    monkeypatch.setattr(run_tensorboard, "ROWS_BYTES", 20_000)
+    run = begun(tmp_path, tmp_path / "board")
+    for step in range(3_000):
+        add_row(run, step, math.nan if step == 2_777 else 0.5)
+    run.close(end_marker=True)
+    found = shown(tmp_path / "board")
+    assert 150 < len(found) < 400
+    assert math.isnan(found[2_777])
+
+
+def test_rows_are_shown_while_the_training_goes_on(tmp_path, monkeypatch):
+    monkeypatch.setattr(run_tensorboard, "ROWS_SECONDS", 0.0)
+    run = begun(tmp_path, tmp_path / "board")
+    for step in range(3):
+        add_row(run, step)
+    assert run.flush()
+    assert shown(tmp_path / "board").keys() == {0, 1, 2}
+    run.close(end_marker=True)
