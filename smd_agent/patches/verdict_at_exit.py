@@ -110,6 +110,6 @@ def _line(look: ShortLook, check: str) -> str:
     if not (look.looked or look.saw_last or look.groups or look.verdict.losses):
         return ""
     line = in_one_line(look)
-    if look.is_whole and not look.groups:
+    if look.is_whole and not (look.groups or look.notes):
         return line
     return f"{line}; {'more' if look.is_whole else 'the rest'}: {check}"

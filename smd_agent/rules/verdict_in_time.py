@@ -97,6 +97,11 @@ class ShortLook:
         """Problems and warnings, those that are alike together: the worst first, as in the verdict."""
         return alike(one for one in self.verdict.findings if one.severity is not Severity.NOTE)
 
+    @property
+    def notes(self) -> list[list[Finding]]:
+        """The rest of them, where there is neither problem nor warning."""
+        return [] if self.groups else alike(self.verdict.findings)
+
 
 def look_shortly(
     trial: Trial,
@@ -238,7 +243,8 @@ def in_one_line(look: ShortLook, so_far: bool = False) -> str:
         said += f" in {count_of(len(verdict.judged), 'rule')} over {verdict.looked_at}"
     if groups:
         said += f": {_phrases(groups)}"
-    return "; ".join((said, *_left_out(look)))
+    notes = [f"{count_of(len(look.notes), 'note')}: {_phrases(look.notes)}"] if look.notes else []
+    return "; ".join((said, *notes, *_left_out(look)))
 
 
 def _where(look: ShortLook) -> str:

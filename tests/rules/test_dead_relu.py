@@ -53,6 +53,22 @@ def test_a_layer_that_dies(trained):
     assert trained(killed(0.0)).findings(DeadRelu()) == []
 
 
+def test_a_layer_that_is_dead_from_the_first_step_on(trained):
+    def training(capture):
+        model = nn.Sequential(nn.Linear(12, 40), nn.ReLU(), nn.Linear(40, 4))
+        nn.init.constant_(model[0].bias, -100.0)
+        capture(model)
+        optimizer = torch.optim.SGD(model.parameters(), 0.01)
+        for _ in range(8):
+            optimizer.zero_grad()
+            functional.cross_entropy(model(torch.randn(64, 12)), torch.randint(0, 4, (64,))).backward()
+            optimizer.step()
+
+    (one,) = trained(training).findings(DeadRelu())
+    assert (one.evidence["dead_percent"], one.evidence["at_first"]) == (100, 100)
+    assert one.cause.startswith("It gives nothing but zeros from the first step on")
+
+
 @pytest.mark.parametrize("dead, finds", [(0.5, False), (0.51, True), (1.0, True)])
 def test_at_the_threshold(tmp_path, dead, finds):
     trial = written(tmp_path / "run", course(0.0, *[dead] * 6))

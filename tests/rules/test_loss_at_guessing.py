@@ -109,8 +109,8 @@ def test_what_learns_or_may_stay_there(trained, name):
 def test_too_few_steps(trained):
     verdict = trained(training_of(at_random, count=99)).verdict(LossAtGuessing())
     assert (verdict.findings, verdict.not_for_it) == ([], ["LossAtGuessing"])
-    (unjudged,) = trained(training_of(at_random, count=104), every=4).verdict(LossAtGuessing()).not_judged
-    assert unjudged.reason == "it takes 30 saved training steps to judge"
+    (unjudged,) = trained(training_of(at_random, count=104), every=6).verdict(LossAtGuessing()).not_judged
+    assert unjudged.reason == "it takes 20 saved training steps to judge"
     assert unjudged.too_few_steps
 
 
@@ -173,7 +173,7 @@ def test_the_way_is_from_a_guess_to_the_least_loss(course):
 
 def test_steps_that_are_not_saved_count_too(course):
     assert len(course([1.0] * 30, every=5).findings(LossAtGuessing())) == 1
-    assert len(course([1.0] * 29, every=5).verdict(LossAtGuessing()).not_judged) == 1
+    assert len(course([1.0] * 19, every=6).verdict(LossAtGuessing()).not_judged) == 1
     assert course([1.0] * 49, every=2).verdict(LossAtGuessing()).not_for_it == ["LossAtGuessing"]
 
 

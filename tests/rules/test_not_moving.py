@@ -42,6 +42,19 @@ def test_a_rate_that_is_lost_in_float32(trained):
     assert found.evidence["learning_rate"] == pytest.approx(1e-14)
 
 
+def test_a_rate_that_has_vanished_is_another_rules(trained):
+    def training(capture):
+        model = nn.Sequential(nn.Linear(6, 8), nn.Linear(8, 1))
+        optimizer = torch.optim.SGD(model.parameters(), 0.1)
+
+        def after(step):
+            optimizer.param_groups[0]["lr"] *= 1e-4
+
+        steps(capture, model, optimizer, after=after, count=12)
+
+    assert trained(training).findings(NotMoving()) == []
+
+
 def test_it_takes_some_steps_in_a_row(trained):
     def training(capture):
         model = nn.Sequential(nn.Linear(6, 8), nn.Linear(8, 1)).to(torch.bfloat16)

@@ -11,6 +11,11 @@ from smd_agent.rules.parameters import Parameter, names, number, whole
 from smd_agent.rules.unit_activity import activity, dead_beyond_chance
 
 _RELU = re.compile("relu", re.IGNORECASE)
+_ALL = 100.0
+_FROM_THE_FIRST = (
+    "It gives nothing but zeros from the first step on: its biases, its weights or what it is given hold all of its "
+    "units below 0, and what lies before it gets no gradient"
+)
 
 
 class DeadRelu(BuiltInRule):
@@ -20,7 +25,7 @@ class DeadRelu(BuiltInRule):
     above 0 in less than `threshold_inactivity` percent of its elements; where only `dead_share` is saved, one that is 0
     in all. `check` looks at the `dead_share` of all outputs that are nowhere below 0. In a small batch units are 0 by
     chance: as many as the others, by their own zeros, lead to expect are taken off. An output that has no "relu" in
-    its name may be sparse by nature, as that of pixels at the border: of it the share has to rise.
+    its name may be sparse by nature, as that of pixels at the border: of it the share has to rise, unless it is all.
     """
 
     meaning = "most units of a layer are 0 throughout the batch, at several steps in a row and to the end"
@@ -70,11 +75,12 @@ class DeadRelu(BuiltInRule):
         for name, percent in found.items():
             first = self._first.setdefault(name, percent)
             is_dead = percent > self.threshold_layer and (
-                not self.rise or bool(_RELU.search(name)) or percent - first >= self.rise
+                not self.rise or bool(_RELU.search(name)) or percent - first >= self.rise or percent == _ALL
             )
             row = self.row(name, is_dead)
             if row >= self.patience:
-                self.found(step, name, {"dead_percent": percent, "at_first": first})
+                cause = _FROM_THE_FIRST if first == _ALL and self.patience > 1 else ""
+                self.found(step, name, {"dead_percent": percent, "at_first": first}, cause=cause)
             elif not row and self.patience > 1:
                 self.withdraw(step, name)
 

@@ -36,12 +36,12 @@ class LossAtGuessing(RuleOfUsage):
 
     meaning = "the training loss is no better than a constant answer, from the first to the last of many steps"
     steps = Parameter(whole, 100, "fewest training steps from the first to the last saved one")
-    saved = Parameter(whole, 30, "fewest saved steps")
+    saved = Parameter(whole, 20, "fewest saved steps")
     learned = Parameter(number, 0.05, "part of the way from guessing to being right")
     brings = {"usage,optimizer": {}}
     needs = RuleOfUsage.needs
     modes = TRAINING
-    fewest_steps = 30
+    fewest_steps = 20
     kind = "loss"
     facts = ("guess", "loss")
     severity = Severity.WARNING

@@ -14,6 +14,8 @@ _GRADIENT = "gradient/"
 _NEGLIGIBLE = 1e-3
 # A gradient below that part of its own largest one is that of a training that has converged.
 _CONVERGED = 1e-3
+# A rate below that part of the largest one is left to LearningRateVanished.
+_VANISHED = 1e-3
 # Of a large tensor a part is looked at, which says nothing of one with few rows that have a gradient.
 _SPARSE = 0.5
 
@@ -42,6 +44,7 @@ class NotMoving(BuiltInRule):
         # Those whose gradient was taken away before the update.
         self._without: set[str] = set()
         self._largest: dict[str, float] = {}
+        self._largest_rates: dict[str, float] = {}
 
     def take(self, step: StepView) -> None:
         """Look at the updates of a step."""
@@ -72,14 +75,10 @@ class NotMoving(BuiltInRule):
         for name, gradient in gradients.items():
             if self._largest.get(name, 0.0) < gradient < float("inf"):
                 self._largest[name] = gradient
+        rates = self._rates_of(step)
         if not still:
             return {}
         usual = median(gradients.values()) if gradients else 0.0
-        rates = {
-            name.removeprefix("optimizer/").removesuffix("/lr"): rate
-            for name, rate in step.numbers(step.names(CollectionKeys.OPTIMIZER)).items()
-            if name.endswith("/lr")
-        }
         found = {}
         for name in still:
             gradient = gradients.get(_GRADIENT + name, 0.0)
@@ -95,6 +94,16 @@ class NotMoving(BuiltInRule):
                 "largest_gradient": largest,
                 "learning_rate": rate,
             }
+        return found
+
+    def _rates_of(self, step: StepView) -> dict[str, float]:
+        """Return the learning rates by optimizer; 0 for one that has all but vanished."""
+        found = {}
+        for name, rate in step.numbers(step.names(CollectionKeys.OPTIMIZER)).items():
+            if name.endswith("/lr"):
+                optimizer = name.removeprefix("optimizer/").removesuffix("/lr")
+                largest = self._largest_rates[optimizer] = max(rate, self._largest_rates.get(optimizer, 0.0))
+                found[optimizer] = rate if rate >= _VANISHED * largest else 0.0
         return found
 
     def _rate_of(self, name: str, rates: dict[str, float]) -> float:

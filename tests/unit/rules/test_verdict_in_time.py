@@ -27,8 +27,13 @@ def line(*findings, looked=30, steps=30, saw_last=False, **more):
     return in_one_line(ShortLook(verdict, looked, steps, saw_last), **more)
 
 
-def test_notes_are_no_findings():
-    assert line(finding("Overtraining", NOTE)) == "no findings in 2 rules over 30 steps"
+def test_notes_are_no_findings_and_are_told():
+    said = line(finding("Overtraining", NOTE))
+    assert said == "no findings in 2 rules over 30 steps; 1 note: overtraining at step 3"
+
+
+def test_notes_are_not_told_beside_findings():
+    assert line(finding("Overtraining", NOTE), finding("Overfit", WARNING)) == line(finding("Overfit", WARNING))
 
 
 def test_alike_ones_count_once_and_problems_stand_first():
