@@ -236,6 +236,26 @@ def test_the_only_learning_rate_is_judged_by_all_steps(written, name, rates, ste
     assert [one.tensor for one in rule.findings] == ["optimizer/SGD/lr"] * (steps is not None)
 
 
+@pytest.mark.parametrize(
+    "names, finds",
+    [(("Loss_output_0",), True), (("Loss_output_0", "Loss_output_1"), True), (("First_output_0", "Other_output_0"), False)],
+)
+def test_a_loss_that_rises_is_judged_by_all_steps_where_it_is_the_only_one(written, names, finds):
+    run = written(losses="_output_")
+    for step in range(12):
+        run.step(**{name: [1.0 + (step * place) % 3] for place, name in enumerate(names)})
+    trial = run.ended()
+    view = RunView(trial.trial() if hasattr(trial, "trial") else trial)
+    rule = judged("LossNotDecreasing", series(1 + np.arange(200) / 50))
+    # As the verdict at the end of a program has it, before it has looked at a saved step.
+    assert [one.tensor for one in rule.findings] == [LOSS]
+    for step in view.trial.step_table.steps(ModeKeys.GLOBAL):
+        for file in view.trial.step_table.files(step).values():
+            rule.take(StepView(view, file))
+    rule.end()
+    assert [one.tensor for one in rule.findings] == [LOSS] * finds
+
+
 @given(st.lists(st.booleans(), max_size=30))
 def test_rows_of_steps(holds):
     rows = "".join("x" if one else " " for one in holds)

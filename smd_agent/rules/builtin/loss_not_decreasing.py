@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from collections import deque
 from statistics import median
 
@@ -24,6 +25,8 @@ from smd_agent.rules.evaluations import Thinned, of_training
 from smd_agent.rules.parameters import TENSOR_REGEX, Parameter, flag, mode, percent, whole
 from smd_agent.rules.series_view import LOSS, Course, SeriesView
 
+# Of one call among those of a step.
+_NUMBER = re.compile(r"_\d+$")
 # Standard deviations of noise that a rise must stand out by.
 _STANDS_OUT = 6.0
 _PARTS = 5
@@ -114,11 +117,16 @@ class LossNotDecreasing(BuiltInRule):
             self._take_notice(step)
 
     def end(self) -> None:
-        """Judge the whole course; of the only loss of a training that over all steps, saved or not."""
+        """Judge the whole course; of the only loss of a training that over all steps, saved or not.
+
+        A loss that is called several times in a step, as of each batch of which gradients are added up, is one.
+        """
+        for loss in self._series.values():
+            self.withdraw(loss.place(0), LOSS)
         most = max((course.steps for course in self._courses.values()), default=0)
-        if len(self._courses) <= 1 and self.steps_of_series > most:
+        losses = {(_NUMBER.sub("", name), models) for name, models in self._courses}
+        if len(losses) <= 1 and self.steps_of_series > most:
             for loss in self._series.values():
-                self.withdraw(loss.place(0), LOSS)
                 alone = len(self._optimizers) <= 1 and self._acts <= self._trains
                 _Course.of(loss).judge(self, LOSS, alone, "")
             return
