@@ -12,7 +12,7 @@ from typing import Any
 from smd_agent.core.json_fields import object_in
 from smd_agent.printable import shortened_within
 from smd_agent.regular_file import read_text
-from smd_agent.rules.finding import Finding, Severity, alike
+from smd_agent.rules.finding import Finding, Severity, about, alike
 from smd_agent.storage.atomic_file import replace_file
 
 FINDINGS_FILE = "findings.json"
@@ -127,7 +127,7 @@ class FindingFile:
 def _told(group: Sequence[Finding], run: str) -> Told:
     names = tuple(dict.fromkeys(one.tensor for one in group if one.tensor is not None))
     first = group[0]
-    return Told(first, names, first.in_short(_listed(names)), time.time(), run)
+    return Told(first, names, first.in_short(_listed([*dict.fromkeys(map(about, names))])), time.time(), run)
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 
 from smd_agent.core.modes import ModeKeys
 from smd_agent.formats.series import PREFIX
+from smd_agent.framework.training_facts import USAGE
 from smd_agent.printable import count_of
 
 
@@ -100,6 +101,11 @@ class Finding:
         """
         words = self.short or _spoken(self.rule) + (": {}" if names else "") + f" at step {self.first_step}"
         return words.replace("{}", names)
+
+
+def about(tensor: str) -> str:
+    """What a finding on a tensor is about: of a fact of the training that which has it, such as ``SGD``."""
+    return "/".join(tensor.split("/")[2:-1]) or tensor if tensor.startswith(USAGE) else tensor
 
 
 def alike(findings: Iterable[Finding]) -> list[list[Finding]]:

@@ -10,7 +10,7 @@ from smd_agent.analysis.trial import Trial
 from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.printable import count_of, shortened_within
 from smd_agent.rules.built_in import TRAINING, BuiltInRule, Split
-from smd_agent.rules.finding import Finding, Severity, alike
+from smd_agent.rules.finding import Finding, Severity, about, alike
 from smd_agent.rules.judging import Judging, Verdict, in_words
 from smd_agent.rules.registry import rules_of_run
 from smd_agent.rules.step_view import Limits, OutOfTime, RunView, StepView
@@ -285,6 +285,6 @@ def _phrases(groups: Sequence[Sequence[Finding]]) -> str:
 
 
 def _phrase(group: Sequence[Finding]) -> str:
-    names = [*dict.fromkeys(one.tensor for one in group if one.tensor is not None)]
+    names = [*dict.fromkeys(about(one.tensor) for one in group if one.tensor is not None)]
     more = f" and {len(names) - 1} more" if len(names) > 1 else ""
     return group[0].in_short(shortened_within(names[0], _LONGEST_NAME) + more if names else "")

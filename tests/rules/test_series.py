@@ -238,7 +238,11 @@ def test_the_only_learning_rate_is_judged_by_all_steps(written, name, rates, ste
 
 @pytest.mark.parametrize(
     "names, finds",
-    [(("Loss_output_0",), True), (("Loss_output_0", "Loss_output_1"), True), (("First_output_0", "Other_output_0"), False)],
+    [
+        (("Loss_output_0",), True),
+        (("Loss_output_0", "Loss_output_1"), True),
+        (("First_output_0", "Other_output_0"), False),
+    ],
 )
 def test_a_loss_that_rises_is_judged_by_all_steps_where_it_is_the_only_one(written, names, finds):
     run = written(losses="_output_")

@@ -44,6 +44,15 @@ def test_alike_ones_count_once_and_problems_stand_first():
     assert said == "2 findings: in no optimizer: Net_head.a and 2 more; gradient vanishes: gradient/a"
 
 
+def test_a_fact_is_told_by_what_it_is_of():
+    facts = [
+        finding("UnusualInputs", WARNING, f"usage/input/{name}", 0, "unusual inputs: {}")
+        for name in ("a/std", "a/mean")
+    ]
+    kept = finding("GradientNotCleared", tensor="usage/optimizer/SGD/group_0/kept", short="gradient not cleared: {}")
+    assert line(*facts, kept) == "2 findings: gradient not cleared: SGD/group_0; unusual inputs: a"
+
+
 def test_at_one_step_the_loss_that_is_not_finite_stands_before_what_follows_from_it():
     said = line(finding("ExplodingTensor", short="not finite"), finding("LossNotFinite", short="loss"))
     assert said == "2 findings: loss; not finite"
