@@ -104,7 +104,7 @@ class Finding:
 
 
 def about(tensor: str) -> str:
-    """What a finding on a tensor is about: of a fact of the training that which has it, such as ``SGD``."""
+    """The subject of a finding on a tensor: of a fact of the training the part that has it, such as ``SGD``."""
     return "/".join(tensor.split("/")[2:-1]) or tensor if tensor.startswith(USAGE) else tensor
 
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from smd_agent import guard
 from smd_agent.core.display_collection import DisplayCollections
+from smd_agent.core.failure_domains import BOARD
 from smd_agent.core.modes import ModeKeys
 from smd_agent.formats.event_encoder import Stamp
 from smd_agent.formats.series import ABSENT, is_there
@@ -175,3 +176,35 @@ class RunBoard:
             return root, f"{FOLDER}/"
         folder.mkdir(parents=True, exist_ok=True)
         return folder, ""
+
+
+class BoardRows:
+    """The rows of the series on their way to a board.
+
+    Args:
+        board: that shows them.
+        submit: has something done on the writer thread.
+        place: gives, there, the run's folder, and whether it is the one that was asked for.
+        worker: gives the worker's name; empty as long as the run has not begun.
+    """
+
+    def __init__(
+        self,
+        board: RunBoard,
+        submit: Callable[[Callable[[], None]], None],
+        place: Callable[[], tuple[Path, bool]],
+        worker: Callable[[], str],
+    ) -> None:
+        self._board, self._submit, self._place, self._worker = board, submit, place, worker
+
+    @BOARD.fence("taking a row")
+    def add(
+        self, table: str, step: int, mode: ModeKeys, seconds: float, names: tuple[str, ...], values: Sequence[float]
+    ) -> None:
+        """Take a row."""
+        if self._board.add_row(table, step, mode, seconds, names, values) and self._worker():
+            self._submit(self.write)
+
+    def write(self) -> None:
+        """Write those that wait; on the writer thread."""
+        BOARD.run("writing rows", lambda: self._board.write_rows(self._place, self._worker()))

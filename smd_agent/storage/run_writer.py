@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from smd_agent.core.failure_domains import BOARD, JOB_METRICS, WATCHING
 from smd_agent.core.failure_record import Failure
@@ -25,7 +24,7 @@ from smd_agent.storage.disk_failures import PASSING, Beginning
 from smd_agent.storage.disk_space import FIRST_STEPS, LARGE_STEP, tell_forecast
 from smd_agent.storage.folder_choice import Continuation, RunFolder, absolute, holds_finished_run
 from smd_agent.storage.metrics_file import MetricsFile, MetricStep
-from smd_agent.storage.run_tensorboard import RunBoard
+from smd_agent.storage.run_tensorboard import BoardRows, RunBoard
 from smd_agent.storage.series_writer import SeriesDisk, SeriesWriter
 from smd_agent.storage.step_file import Growth, Layouts, StepFile
 from smd_agent.storage.tensorboard_files import BoardStep
@@ -33,7 +32,7 @@ from smd_agent.storage.uploads import Uploads
 from smd_agent.storage.watch_process import WatchProcess
 from smd_agent.storage.worker_files import WorkerFiles
 from smd_agent.storage.worker_place import RunPlace
-from smd_agent.storage.writer_thread import DEFAULT_BUDGET_BYTES, Writer
+from smd_agent.storage.writer_thread import DEFAULT_BUDGET_BYTES, Job, Writer
 
 SERIES_BYTES = 64 << 20
 # Of several in one run, its process alone is watched by another one, which reads what all have written.
@@ -84,12 +83,18 @@ class RunWriter:
         self._met_late = False
         self._forecast = False
         limits = {STEPS_TABLE: series_bytes, PARAMETERS_TABLE: series_bytes // 2}
+
+        def submit(job: Job) -> None:
+            self._writer.submit(job)
+
         disk = SeriesDisk(
-            submit=lambda job: self._writer.submit(job),
+            submit=submit,
             place=lambda: self._at.current(),
             failed=lambda failure: self._at.failures.write_failed(failure),
             upload=lambda name: self._at.store.add(self._at.root, name),
-            also=None if board is None else BOARD.fence("taking a row")(partial(self._show_row, board)),
+            also=None
+            if board is None
+            else BoardRows(board, submit, lambda: self._at.board_place(), lambda: self.worker),
         )
         self.series = SeriesWriter(limits if series_bytes and not dry_run else {}, disk)
         self._control = ControlWatch(lambda: self._at.root, lambda: self._at.folder.candidates()) if tap else None
@@ -313,20 +318,10 @@ class RunWriter:
         if metrics is not None and of_metrics is not None:
             JOB_METRICS.run("writing", partial(metrics.commit, of_metrics, self._writer.submit))
 
-    def _show_row(self, board: RunBoard, *row: Any) -> None:
-        if board.add_row(*row) and self.started:
-            self._writer.submit(self._write_rows)
-
     # On the writer thread.
-    def _write_rows(self) -> None:
-        board = self._others[0]
-        if board is not None:
-            BOARD.run("writing rows", lambda: board.write_rows(self._at.board_place, self.worker))
-
     def _end(self, end_marker: bool) -> None:
-        self._write_rows()
-        _close_all(*self._others)
         self.series.close()
+        _close_all(*self._others)
         self._at.end(end_marker)
 
 

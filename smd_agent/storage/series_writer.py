@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from smd_agent import guard
 from smd_agent.core.modes import ModeKeys
@@ -39,7 +39,16 @@ UPLOAD_SECONDS = 60.0
 LARGEST_FILE = 8 << 20
 
 
-ShowRow = Callable[[str, int, ModeKeys, float, tuple[str, ...], Sequence[float]], object]
+class OtherRows(Protocol):
+    """Another place that gets the rows, too."""
+
+    def add(
+        self, table: str, step: int, mode: ModeKeys, seconds: float, names: tuple[str, ...], values: Sequence[float]
+    ) -> object:
+        """Take a row; ``seconds`` are those since the epoch."""
+
+    def write(self) -> object:
+        """Write those that wait; on the writer thread."""
 
 
 class SeriesDisk(NamedTuple):
@@ -49,14 +58,14 @@ class SeriesDisk(NamedTuple):
     place: gives, there, the run's folder; an OSError says that there is none.
     failed: called with what went wrong when rows could not be written, which are tried again.
     upload: called, on the writer thread, with the name of a file that is to be brought into a store, if there is one.
-    also: gets table, step, mode, seconds since the epoch, names and numbers of each row that is kept.
+    also: gets each row that is kept; None if nobody does.
     """
 
     submit: Callable[[Job], None]
     place: Callable[[], Path]
     failed: Callable[[Exception], None]
     upload: Callable[[str], None]
-    also: ShowRow | None = None
+    also: OtherRows | None = None
 
 
 class _Pace:
@@ -168,7 +177,7 @@ class SeriesWriter:
             if not row:
                 return
             if self._disk.also is not None:
-                self._disk.also(table, step, mode, now, names, values)
+                self._disk.also.add(table, step, mode, now, names, values)
             file.waiting += row
             if not self._may_write_here(file, now):
                 # A clock may be set back.
@@ -197,6 +206,8 @@ class SeriesWriter:
 
     def close(self) -> None:
         """Close the files; a row that follows begins another one. Called on the writer thread."""
+        if self._disk.also is not None:
+            self._disk.also.write()
         self._upload_all()
         with self._lock:
             for file in self._files():
