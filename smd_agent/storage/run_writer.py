@@ -172,6 +172,7 @@ class RunWriter:
         beginning = Beginning()
         removes_old = not alone and not self._met_late
         self._writer.submit(partial(self._at.begin, beginning, worker, alone, removes_old))
+        self._writer.submit(lambda: self.series.enter(self._at.root) if self._at.entered else None)
         if not self._writer.drain():
             beginning.given_up = True
             self._at.failures.start_given_up()

@@ -13,7 +13,6 @@ from smd_agent.formats.paths import series_path
 from smd_agent.formats.series import Header
 from smd_agent.storage.after_fork import do_in_children, leave_to_children
 from smd_agent.storage.atomic_file import create_file
-from smd_agent.storage.local_disks import is_local
 
 if sys.platform == "win32":
     fcntl: Any = None
@@ -78,12 +77,13 @@ class SeriesFile:
         """Have rows wait that could not be appended."""
         self.waiting[:0] = rows
 
-    def open(self, root: Path, segment: int) -> None:
+    def open(self, root: Path, segment: int, is_quick: bool) -> None:
         """Make the file.
 
         Args:
             root: the run's folder.
             segment: its number.
+            is_quick: whether the folder is on a disk of this machine.
 
         Raises:
             OSError: that cannot be done.
@@ -96,7 +96,7 @@ class SeriesFile:
             self._number = status.st_dev, status.st_ino
             self.name, self.size = name, 0
             self.append(self.header.to_bytes())
-            self.is_quick = is_local(root)
+            self.is_quick = is_quick
         except BaseException:
             self.close()
             raise

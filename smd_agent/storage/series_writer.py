@@ -1,8 +1,8 @@
 """The series of one worker on its way to its files.
 
 A row is written by the thread that it comes from, which takes microseconds, as long as the disk is one of this machine
-and proves to be quick. Else the writer thread does it, which makes the files, too: rows are gathered for it for a
-moment. Until the run has begun, rows wait in memory.
+and proves to be quick; so is the file that it goes into. Else the writer thread does both: rows are gathered for it for
+a moment. Until the run has begun, rows wait in memory.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import NamedTuple, Protocol
 
 from smd_agent import guard
 from smd_agent.core.modes import ModeKeys
+from smd_agent.storage.local_disks import is_local
 from smd_agent.storage.series_file import SeriesFile
 from smd_agent.storage.series_table import SeriesTable
 from smd_agent.storage.writer_thread import Job
@@ -30,6 +31,8 @@ _MANY_BYTES = 1 << 16
 # take the second. Else the writer thread writes for a minute, the next time for two, and so on.
 SLOW_SECONDS, MOST_SLOW_SECONDS = 0.001, 0.05
 _AMONG = 100
+# A single write that took long has waited for a busy machine, and counts as this; one that took so long for the disk.
+_MOST_OF_ONE_SECONDS, _STANDS_STILL_SECONDS = 0.02, 0.5
 _SLOW_FOR_SECONDS = 60.0
 RETRY_SECONDS = 1.0
 # How often it is looked whether the files are where they were, and how often they go to a store.
@@ -101,7 +104,8 @@ class _Pace:
         if self._writes > _AMONG:
             self._writes, self._slow_seconds = 0, 0.0
         if seconds > SLOW_SECONDS:
-            self._slow_seconds += seconds
+            stood_still = seconds > _STANDS_STILL_SECONDS
+            self._slow_seconds += seconds if stood_still else min(seconds, _MOST_OF_ONE_SECONDS)
             if self._slow_seconds > MOST_SLOW_SECONDS:
                 self.be_slow(now + self._slow_for)
                 self._slow_for *= 2
@@ -145,6 +149,8 @@ class SeriesWriter:
         self._start = os.urandom(6).hex()
         # None as long as the run has not begun.
         self._worker: str | None = None
+        # The run's folder, where it is on a disk of this machine: there, files are made by the thread of their row.
+        self._place: Path | None = None
         self._tables = {name: _Table(name, limit) for name, limit in self._limits.items()}
         # Files that others have taken the place of, and that have rows yet.
         self._ended: list[SeriesFile] = []
@@ -196,7 +202,7 @@ class SeriesWriter:
     def leave(self) -> None:
         """Be this worker no longer: rows that follow wait until the next ``begin``."""
         with self._lock:
-            self._worker = None
+            self._worker = self._place = None
 
     def flush(self) -> None:
         """Have all rows written that have come."""
@@ -210,6 +216,7 @@ class SeriesWriter:
             self._disk.also.write()
         self._upload_all()
         with self._lock:
+            self._place = None
             for file in self._files():
                 file.close()
             self._ended.clear()
@@ -244,14 +251,15 @@ class SeriesWriter:
             self._hand_over(file)
 
     def _may_write_here(self, file: SeriesFile, now: float) -> bool:
-        return file.is_quick and not file.is_handed and self._pace.is_quick(now)
+        is_quick = file.is_quick if file.name else self._place is not None and self._worker is not None
+        return is_quick and not file.is_handed and self._pace.is_quick(now)
 
     def _write_here(self, file: SeriesFile, now: float) -> bool:
-        """Write what waits on this thread; False if the file has gone."""
+        """Write what waits on this thread; False if the file, or the place for one, has gone."""
         pace = self._pace
         pace.is_writing = True
         try:
-            is_there = file.append_waiting(now)
+            is_there = (bool(file.name) or self._make(file)) and file.append_waiting(now)
         except OSError as failure:
             self._note(failure)
             return True
@@ -259,6 +267,17 @@ class SeriesWriter:
             pace.is_writing = False
         pace.note(now, time.time() - now)
         return is_there
+
+    def _make(self, file: SeriesFile) -> bool:
+        """Make a file on this thread; False where the writer thread has to look why that cannot be done."""
+        if self._place is None:
+            return False
+        try:
+            file.open(self._place, self._next_segment(), is_quick=True)
+        except OSError:
+            self._place = None
+            return False
+        return True
 
     def _note(self, failure: Exception) -> None:
         self._pace.retry_at = time.time() + RETRY_SECONDS
@@ -271,6 +290,10 @@ class SeriesWriter:
             self._disk.submit(partial(self._write_out, file))
 
     # On the writer thread.
+
+    def enter(self, root: Path) -> None:
+        """The run's folder is there, and ours."""
+        self._place = root if is_local(root) else None
 
     def _write_out(self, file: SeriesFile) -> None:
         """Write what waits; to a new file if there is none. One that others have taken the place of is closed then."""
@@ -297,7 +320,8 @@ class SeriesWriter:
 
     def _write(self, file: SeriesFile, rows: bytearray) -> None:
         if not file.is_in_place():
-            file.open(self._disk.place(), self._next_segment())
+            root = self._disk.place()
+            file.open(root, self._next_segment(), is_local(root))
             if not file.is_quick:
                 self._pace.be_slow()
         file.append(rows)
@@ -306,6 +330,8 @@ class SeriesWriter:
         """Give up the files that are not in the run's folder any more, and have the others uploaded now and then."""
         root = self._disk.place()
         with self._lock:
+            if root != self._place:
+                self._place = None
             files = [*self._files()]
         for file in files:
             if not file.is_below(root):
@@ -323,5 +349,6 @@ class SeriesWriter:
 
     def _next_segment(self) -> int:
         """A number that no earlier start of the run has given to a file, here or in a store."""
-        self._last_segment = max(self._last_segment + 1, int(time.time() * 1000))
-        return self._last_segment
+        with self._lock:
+            self._last_segment = max(self._last_segment + 1, int(time.time() * 1000))
+            return self._last_segment

@@ -144,18 +144,67 @@ def test_a_disk_that_is_slow_is_left_to_the_writer_thread(run, folder, monkeypat
     assert losses(folder) == {step: step for step in range(60)}
 
 
+@pytest.mark.parametrize("pauses, is_left", [([0.06], False), ([0.06] * 3, True), ([0.6], True)])
+def test_a_disk_is_slow_by_several_writes_or_where_it_has_stood_still(run, folder, monkeypatch, pauses, is_left):
+    """One write may have waited for a busy machine."""
+    until_written(run, 0)
+    pwrite, left = os.pwrite, [*pauses]
+
+    def write(*args):
+        time.sleep(left.pop() if left else 0.0)
+        return pwrite(*args)
+
+    monkeypatch.setattr(os, "pwrite", write)
+    rows(run, *range(1, 1 + len(pauses)))
+    busy = threading.Event()
+    run._writer.submit(lambda: busy.wait(30))
+    rows(run, 10)
+    assert (10 not in losses(folder)) is is_left
+    busy.set()
+
+
+def add_further(run, step):
+    """Add a row of one number more, which another file begins with."""
+    run.series.add("steps", step, ModeKeys.TRAIN, step, (*NAMES, "series/further"), (float(step), 0.1, 1.0))
+
+
 def test_rows_do_not_wait_behind_the_saving_of_steps(run, folder):
-    """The writer thread is asked for the file; once it has made it, it is asked no more, however much it has to do."""
+    """Not even those that a file begins with."""
+    busy = threading.Event()
+    run._writer.submit(lambda: busy.wait(30))
+    rows(run, 0, 1)
+    assert losses(folder) == {0: 0.0, 1: 1.0}
+    add_further(run, 2)
+    assert losses(folder) == {0: 0.0, 1: 1.0, 2: 2.0}
+    busy.set()
+
+
+def test_of_a_disk_that_is_not_known_to_be_quick_the_writer_thread_makes_the_file(run, folder):
+    """Once it has made it, it is asked no more, however much it has to do."""
+    run.series._place = None
     first, second = threading.Event(), threading.Event()
     run._writer.submit(lambda: first.wait(30))
     rows(run, 0)
     run._writer.submit(lambda: second.wait(30))
     rows(run, 1)
+    assert losses(folder) == {}
     first.set()
     wait_for(lambda: 1 in losses(folder))
     rows(run, 2)
     assert losses(folder) == {0: 0.0, 1: 1.0, 2: 2.0}
     second.set()
+
+
+@pytest.mark.parametrize("go", [shutil.rmtree, lambda folder: folder.rename(folder.with_name("moved"))])
+def test_a_file_that_cannot_be_made_where_the_run_was_is_made_where_it_goes_on(run, folder, go, capfd):
+    until_written(run, 0, 1)
+    go(folder)
+    add_further(run, 2)
+    save(run, 2)
+    until_written(run, 3)
+    run.close(end_marker=True)
+    assert {2, 3} <= losses(folder).keys()
+    assert "No such file" not in capfd.readouterr().err
 
 
 def test_a_row_of_a_short_step_is_written_at_once(run, folder):
@@ -167,7 +216,8 @@ def test_a_row_of_a_short_step_is_written_at_once(run, folder):
 
 
 def test_a_disk_that_stands_still_stops_nobody(run, folder, monkeypatch):
-    monkeypatch.setattr(series_file, "is_local", lambda root: False)
+    monkeypatch.setattr(series_writer, "is_local", lambda root: False)
+    run.series.enter(run.root)
     moving = threading.Event()
     pwrite = os.pwrite
 
