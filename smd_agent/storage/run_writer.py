@@ -236,11 +236,17 @@ class RunWriter:
             step.board, step.metrics = self._shown(step.stamp)
 
     def write_collections(self, text: str) -> None:
-        """Put the collections file in place, in the background; if that fails, again with every step and at the end."""
+        """Put the collections file in place, in the background; if that fails, again with every step and at the end.
+
+        The first one is waited for: without it, rows of the series cannot be read.
+        """
         if self._at.files is not None and text != self._at.files.collections.text:
+            is_first = self._at.files.collections.text is None
             self._at.files.collections.text = text
             self._closed = None
             self._writer.submit(self._at.put_files)
+            if is_first:
+                self._writer.drain(last_look=False)
 
     def write_about(self, environment: Mapping[str, Mapping[str, str]], took: tuple[float, float] | None) -> None:
         """Note where this worker runs, and what saving took; put in place with the next step, and at the end."""

@@ -18,7 +18,7 @@ from harness.written_runs import COLLECTIONS, save, saved, started
 
 from smd_agent import create_trial
 from smd_agent.core.modes import ModeKeys
-from smd_agent.storage import local_disks, series_file, series_writer
+from smd_agent.storage import local_disks, series_file, series_writer, worker_files
 from smd_agent.storage.folder_choice import Continuation
 from smd_agent.storage.run_writer import RunWriter
 from smd_agent.storage.series_writer import SeriesWriter
@@ -142,6 +142,21 @@ def test_a_disk_that_is_slow_is_left_to_the_writer_thread(run, folder, monkeypat
     assert sorted(took)[-10] < 0.009
     run.close(end_marker=True)
     assert losses(folder) == {step: step for step in range(60)}
+
+
+def test_a_run_that_has_rows_has_the_file_without_which_it_cannot_be_read(folder, monkeypatch):
+    """However long the writer thread takes for it."""
+    replace_file = worker_files.replace_file
+
+    def late(*args):
+        time.sleep(0.1)
+        replace_file(*args)
+
+    monkeypatch.setattr(worker_files, "replace_file", late)
+    run = started(folder)
+    rows(run, 0)
+    assert losses(folder) == {0: 0.0}
+    run.close(end_marker=False)
 
 
 @pytest.mark.parametrize("pauses, is_left", [([0.06], False), ([0.06] * 3, True), ([0.6], True)])
