@@ -11,6 +11,7 @@ import pytest
 from robustness import page, parts
 from robustness.faults import in_order
 from robustness.jobs import Job
+from robustness.kills import NotedTraining
 from robustness.limits import Result
 from robustness.survival import Survived
 from robustness.training import Training
@@ -191,3 +192,34 @@ def test_what_later_steps_have_is_counted_by_the_part_that_failed():
     assert "not so after 1." in section
     assert "| core | 8 | 6 | 8 | 8 | 6 | 0 |" in section
     assert "| pytorch/capture | 2 | 2 | 2 | 2 | 1 | 1 |" in section
+
+
+@pytest.mark.parametrize(
+    "noted, rows, ends",
+    [
+        ([], {}, "before a step had ended"),
+        ([3.0], {}, "one step old"),
+        ([3.0, 2.0, 1.0], {0: 3.0, 1: 2.0}, "one step old"),
+        ([3.0, 2.0], {0: 3.0, 1: 2.0}, "of the newest step"),
+        # It was killed before it could note the last one.
+        ([3.0], {0: 3.0, 1: 2.0}, "of the newest step"),
+        ([3.0, 2.0], {}, "2 steps have ended, and the series has 0"),
+        ([3.0, 2.0, 1.0], {0: 3.0}, "3 steps have ended, and the series has 1"),
+        ([3.0, 2.0, 1.0], {0: 3.0, 2: 1.0}, "gaps"),
+        ([3.0, 2.0], {0: 3.0, 1: 2.001}, "Mismatched"),
+    ],
+)
+def test_a_series_that_lacks_more_than_the_last_step_is_noticed(tmp_path, noted, rows, ends):
+    training = NotedTraining("", (), losses=[3.0, 2.0, 1.0])
+    (tmp_path / "notes").write_text("".join(f"{loss}\n" for loss in noted))
+    writer = RunWriter(str(tmp_path / "run"))
+    assert writer.start("worker_0", alone=True) is None
+    writer.write_collections(COLLECTIONS)
+    for step, loss in rows.items():
+        writer.series.add("steps", step, ModeKeys.TRAIN, step, ("series/loss",), (loss,))
+    writer.close(end_marker=False)
+    try:
+        end = training.check_series(tmp_path)
+    except AssertionError as error:
+        end = str(error)
+    assert ends in end

@@ -1,6 +1,7 @@
-"""A training of many short steps, with evaluations in between."""
+"""A training of many short steps, with evaluations in between; told to, it notes the loss of each."""
 
 import hashlib
+import os
 
 import torch
 from torch import nn
@@ -22,12 +23,14 @@ class Net(nn.Module):
 
 model, criterion = Net(), nn.CrossEntropyLoss()
 optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
-for step in range(30):
+notes = os.open(os.environ.get("NOTES", os.devnull), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+for step in range(int(os.environ.get("STEPS", "30"))):
     x, y = torch.randn(8, 16), torch.randint(10, (8,))
     optimizer.zero_grad()
     loss = criterion(model(x), y)
     loss.backward()
     optimizer.step()
+    os.write(notes, f"{loss.item()!r}\n".encode())
     if step % 10 == 9:
         model.eval()
         with torch.no_grad():
