@@ -151,7 +151,7 @@ def part(name: str, title: str, plain: Training, sample: int) -> Part:
     return Part("kills", title, told, 200, prepare, attempt, 120, None, name, sample)
 
 
-WITH_PYTORCH = part("WITH_PYTORCH", "Killed trainings with PyTorch", PYTORCH, 6)
-WITH_KERAS = part("WITH_KERAS", "Killed trainings with Keras", KERAS, 4)
+WITH_PYTORCH = part("WITH_PYTORCH", "Killed trainings with PyTorch", PYTORCH, 4)
+WITH_KERAS = part("WITH_KERAS", "Killed trainings with Keras", KERAS, 2)
 WITH_GLUON = part("WITH_GLUON", "Killed trainings with Gluon", GLUON, 4)
-WITH_XGBOOST = part("WITH_XGBOOST", "Killed trainings with XGBoost", XGBOOST, 6)
+WITH_XGBOOST = part("WITH_XGBOOST", "Killed trainings with XGBoost", XGBOOST, 4)
