@@ -7,8 +7,6 @@ import itertools
 import os
 import shutil
 import signal
-import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
@@ -18,7 +16,7 @@ from harness.written_runs import COLLECTIONS, save, saved, started
 
 from smd_agent import create_trial
 from smd_agent.core.modes import ModeKeys
-from smd_agent.storage import local_disks, series_file, series_writer, worker_files
+from smd_agent.storage import local_disks, series_file, series_writer
 from smd_agent.storage.folder_choice import Continuation
 from smd_agent.storage.run_writer import RunWriter
 from smd_agent.storage.series_writer import SeriesWriter
@@ -142,21 +140,6 @@ def test_a_disk_that_is_slow_is_left_to_the_writer_thread(run, folder, monkeypat
     assert sorted(took)[-10] < 0.009
     run.close(end_marker=True)
     assert losses(folder) == {step: step for step in range(60)}
-
-
-def test_a_run_that_has_rows_has_the_file_without_which_it_cannot_be_read(folder, monkeypatch):
-    """However long the writer thread takes for it."""
-    replace_file = worker_files.replace_file
-
-    def late(*args):
-        time.sleep(0.1)
-        replace_file(*args)
-
-    monkeypatch.setattr(worker_files, "replace_file", late)
-    run = started(folder)
-    rows(run, 0)
-    assert losses(folder) == {0: 0.0}
-    run.close(end_marker=False)
 
 
 @pytest.mark.parametrize("pauses, is_left", [([0.06], False), ([0.06] * 3, True), ([0.6], True)])
@@ -477,43 +460,6 @@ def test_a_table_is_thinned_and_never_ends(folder):
     gaps = sorted({after - before for before, after in itertools.pairwise(steps)})
     assert gaps[0] == 1
     assert gaps[-1] > 1000
-
-
-TESTS = Path(__file__).parents[2]
-PROGRAM = """
-import sys, time
-sys.path.insert(0, {tests!r})
-from harness.written_runs import saved, started
-from pathlib import Path
-from smd_agent.core.modes import ModeKeys
-run = started(Path({folder!r}))
-saved(run, 0)
-step = 0
-while True:
-    run.series.add("steps", step, ModeKeys.TRAIN, step, ("series/loss", "series/seconds"), (step, time.time()))
-    print(step, flush=True)
-    step += 1
-    time.sleep({pause})
-"""
-
-
-@pytest.mark.parametrize("pause", [0.003, 0.0005])
-def test_after_a_kill_every_row_is_whole_and_the_last_one_is_new(tmp_path, pause):
-    for number in range(10):
-        folder = tmp_path / f"run{number}"
-        program = PROGRAM.format(
-            tests=str(os.path.join(os.path.dirname(__file__), "../..")), folder=str(folder), pause=pause
-        )
-        process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE)
-        assert process.stdout.readline()
-        time.sleep(0.05 + 0.37 * number / 10)
-        process.send_signal(signal.SIGKILL)
-        out, _ = process.communicate()
-        last = int(out.split()[-1])
-        found = losses(folder)
-        assert found == {step: step for step in range(len(found))}
-        # The next row may have come, and not have been told.
-        assert last <= max(found) <= last + 1
 
 
 def test_a_signal_handler_may_add_rows(run, folder):
