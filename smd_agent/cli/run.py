@@ -212,7 +212,7 @@ def overlay(hook: dict[str, Any], given: dict[str, str]) -> dict[str, Any]:
         groups.append(entry["CollectionParameters"])
     if "--every" in given:
         every = _checked(given, "--every", count)
-        _drop(groups, ("save_interval", "save_steps", "save_early", "within_budget"))
+        _drop(groups, ("save_interval", "save_steps", "save_early", "save_last", "within_budget"))
         parameters["save_interval"] = every
     if "--reductions" in given or "--raw" in given:
         # Whole tensors may take little time and much space.

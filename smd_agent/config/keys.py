@@ -134,6 +134,13 @@ SAVE_EARLY = Key(
     "beside the steps above: the first 30 of training, then every 5th up to 100 and every 25th up to 500, as long as "
     "saving takes less than half a second or 2 % of the time; see budget",
 )
+SAVE_LAST = Key(
+    "save_last",
+    values.boolean,
+    "false",
+    "beside the steps above: weights and biases as the training has left them, when the program ends; of boosting, the"
+    " last round",
+)
 WITHIN_BUDGET = Key(
     "within_budget",
     values.boolean,
@@ -212,6 +219,7 @@ OF_HOOK = (
     INCLUDE_COLLECTIONS,
     SAVE_ALL,
     SAVE_EARLY,
+    SAVE_LAST,
     WITHIN_BUDGET,
     INCLUDE_WORKERS,
     DRY_RUN,

@@ -14,6 +14,7 @@ _STEPS = {
     **{f"{mode}.save_interval": 100 for mode in _MODES},
     **{f"{mode}.save_steps": "0,1,2,3,5,10,20,50" for mode in _MODES},
     "save_early": True,
+    "save_last": True,
     "within_budget": True,
 }
 _FORM = {"reductions": STATISTICS, "save_shape": True, "save_raw_up_to": SMALL}

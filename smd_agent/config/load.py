@@ -28,7 +28,7 @@ from smd_agent.formats.addresses import is_address, plain
 from smd_agent.printable import shortened
 
 _DOUBLED_KEYS_TOLD = 5
-_OFF_BY_DEFAULT = (keys.SAVE_ALL, keys.SAVE_EARLY, keys.WITHIN_BUDGET, keys.DRY_RUN, keys.BLAME)
+_OFF_BY_DEFAULT = (keys.SAVE_ALL, keys.SAVE_EARLY, keys.SAVE_LAST, keys.WITHIN_BUDGET, keys.DRY_RUN, keys.BLAME)
 
 
 def read_settings(path: str | None = None, default_save_interval: int = DEFAULT_SAVE_INTERVAL) -> HookSettings:
@@ -107,6 +107,7 @@ def load_settings(source: Source, default_save_interval: int = DEFAULT_SAVE_INTE
         include_collections=included,
         save_all=on[keys.SAVE_ALL],
         save_early=on[keys.SAVE_EARLY],
+        save_last=on[keys.SAVE_LAST],
         within_budget=on[keys.WITHIN_BUDGET],
         include_workers=include_workers or "one",
         dry_run=on[keys.DRY_RUN],

@@ -73,6 +73,7 @@ class HookSettings:
     include_collections: names beside those a framework always saves. `all` stands for every collection there
         is, while `save_all` stands for every tensor.
     save_early: the first steps are saved beside those of ``save_config``.
+    save_last: the weights are saved as the training has left them, though no step that is saved has them.
     within_budget: of boosting rounds, what nobody asked for by name is left out where it takes long.
     include_workers: "one" or "all".
     step: "update" or "forward", which is what training steps end with.
@@ -98,6 +99,7 @@ class HookSettings:
     include_collections: tuple[str, ...] = ()
     save_all: bool = False
     save_early: bool = False
+    save_last: bool = False
     within_budget: bool = False
     include_workers: str = "one"
     dry_run: bool = False

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING
 
 from smd_agent.core.clock import ModeClock, RunPosition
-from smd_agent.core.failure_domains import STEPS
+from smd_agent.core.failure_domains import STEPS, failures
 from smd_agent.core.locking import locked
 from smd_agent.core.modes import ModeKeys
 from smd_agent.core.overhead import overhead
@@ -219,13 +219,22 @@ class OpenStep:
         if capture is not None:
             STEPS.always("undoing what a step has installed", capture.drop)
 
-    def sink_of_step(self) -> StepSink | None:
-        """Takes values of the current step, whatever that saves otherwise; None: this process writes nothing."""
+    def sink_of_step(self, saves: Collection[str] = ()) -> StepSink | None:
+        """Takes values of the current step, whatever that saves otherwise; None: this process writes nothing.
+
+        Args:
+            saves: collections that are saved in it, though it is not due, as far as the run saves them at some step.
+        """
         if self.output.off:
             return None
         # Completes the collections, whose file is written when the output begins.
-        self._current_plan()
-        return self._open_sink() if self.output.begin() else None
+        due = self._current_plan().saved_of({*saves})
+        if bool(saves) > bool(due) or not self.output.begin(self.position.clock.mode if saves else ModeKeys.GLOBAL):
+            return None
+        if due:
+            self._now.due, self.position.saving = due, True
+            failures.saved_steps += 1
+        return self._open_sink()
 
     def _note_end(self, held: HeldStep) -> None:
         self._ended_step = max(held.step, self._ended_step)

@@ -232,6 +232,10 @@ class SavePlan:
         """Names of a set of collections."""
         return {collection.name for i, collection in enumerate(self._collections) if due >> i & 1}
 
+    def saved_of(self, names: set[str]) -> int:
+        """Those of several collections, by name, that are saved at some step."""
+        return self._bits_of(names) & ~(-1 << self._ruled)
+
     def seen_of(self, names: Iterable[str]) -> int:
         """Number of different tensors of these collections that have been saved since the plan was made."""
         bits = self._bits_of({*names})

@@ -28,6 +28,7 @@ from smd_agent.core.value_writing import write_raw
 from smd_agent.errors import SMDebugValueError
 from smd_agent.formats.addresses import is_address
 from smd_agent.framework.environment import Sources, environment
+from smd_agent.framework.left_weights import save_left
 from smd_agent.framework.live_rules import watch_for
 from smd_agent.framework.restarts import Restarts
 from smd_agent.framework.tracked_model import TrackedModel
@@ -101,6 +102,7 @@ class FrameworkHook(BaseHook):
         default_save_interval: in steps.
         facts: give what the framework knows of where it runs.
         broken_at_end: gives weights that are not finite when the run ends, by name.
+        saves_last: the weights are saved as the training has left them, though no step that is saved has them.
         made_from: the same.
 
     Raises:
@@ -115,6 +117,7 @@ class FrameworkHook(BaseHook):
     default_save_interval: ClassVar[int] = DEFAULT_SAVE_INTERVAL
     facts: ClassVar[Sources] = ()
     broken_at_end: Callable[[], Iterable[tuple[str, Any]]] = tuple
+    saves_last = False
 
     def __init__(
         self,
@@ -268,9 +271,20 @@ class FrameworkHook(BaseHook):
     def finish(self, end_marker: bool) -> None:
         """Put everything on disk and, if asked to, mark the run as ended. Repeating it is harmless."""
         self._restarts.settle()
+        if self.saves_last and self.writing:
+            self._save_left()
         if self.writing and self.recorder.step_saved < self.step:
             self._save_broken_end()
         super().finish(end_marker)
+
+    def left_weights(self) -> Mapping[str, Any]:
+        """The weights by name, as the last update has left them; none where the program has changed them since."""
+        return {}
+
+    @STEPS.fence("saving the weights as they were left")
+    @locked
+    def _save_left(self) -> None:
+        save_left(self.recorder, self.left_weights)
 
     @STEPS.fence("looking at the weights at the end")
     @locked
@@ -333,6 +347,7 @@ class FrameworkHook(BaseHook):
             made_from=settings,
         )
         hook.selection.unfilled.explained.update(settings.unfilled)
+        hook.saves_last = settings.save_last
         if settings.save_early:
             hook.save_early(EarlySteps(budget=settings.budget))
         if settings.step == "forward":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy.typing as npt
@@ -38,6 +38,7 @@ from smd_agent.pytorch.device.graph_captures import graph_captures
 from smd_agent.pytorch.device.late_values import LateValues
 from smd_agent.pytorch.environment import facts
 from smd_agent.pytorch.model.first_call import FirstCall
+from smd_agent.pytorch.model.gone_models import GoneModels
 from smd_agent.pytorch.model.known_models import KnownModels
 from smd_agent.pytorch.model.step_counter import StepCounter, attach, detach
 from smd_agent.pytorch.model.tracked_module import TrackedModule
@@ -70,6 +71,7 @@ class Hook(KnownModels):
     def set_up(self) -> None:
         """No model is known yet."""
         self.models = []
+        self.gone = GoneModels(updates.marks, self.step_ended)
         self.have_moved = False
         self.over_at = -1
         self.registered_losses: list[torch.nn.Module] = []
@@ -206,6 +208,8 @@ class Hook(KnownModels):
             tracked.last = self.step
             self.steps.end()
         self.models.append(tracked)
+        if self.saves_last:
+            self.gone.watch(tracked)
         self.loss_guesses.begin_anew()
         self.have_moved = False
         if self.steps.end_with_updates:
@@ -395,6 +399,14 @@ class Hook(KnownModels):
         self.every_step.culprits.run_ends()
         self.every_step.settle()
         super().finish(end_marker)
+        self.gone.forget()
+
+    def left_weights(self) -> Mapping[str, torch.Tensor]:
+        """The parameters by name, as the last update has left them; none where that cannot be told."""
+        if not (self.threads.may_begin() and free_memory.is_left()):
+            return {}
+        self.threads.begin()
+        return super().left_weights()
 
     def begin_anew(self) -> None:
         """Go on as a run of its own, in a process that a fork has made; the step that was open is its parent's."""

@@ -24,6 +24,7 @@ from smd_agent.pytorch import hook_numbers
 from smd_agent.pytorch.own_operations import fence
 from smd_agent.pytorch.plain_access import optimized
 from smd_agent.pytorch.torch_compile import compiler, is_dynamo_compiling, leave_uncompiled
+from smd_agent.pytorch.update_marks import UpdateMarks
 
 _OPTIMIZERS_FILE = torch.optim.Optimizer.step.__code__.co_filename
 
@@ -37,6 +38,9 @@ class Trained(Protocol):
 
     def trained_params(self) -> set[int]:
         """Ids of the parameters of the models that it knows."""
+
+    def parameters_by_model(self) -> Iterable[Iterable[torch.Tensor]]:
+        """The parameters of each of these models."""
 
     def updated_without_call(self, parameters: set[int]) -> None:
         """These have been updated, and no model that it knows has been called since the last update."""
@@ -64,12 +68,14 @@ class _Updates(ToldUpdates[UpdateListener]):
     Attributes:
         rounds: of the optimizers.
         end: called before the next update, which it keeps from taking place by raising; None if it is to take place.
+        marks: what the last update has left.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.rounds = UpdateRounds(self._takes_part)
         self.end: Callable[[], object] | None = None
+        self.marks = UpdateMarks()
         self._trained: Trained | None = None
         # Of what is trained, once that is known.
         self._position = RunPosition(ModeClock(ModeKeys.GLOBAL))
@@ -86,6 +92,7 @@ class _Updates(ToldUpdates[UpdateListener]):
         self._position = trained.steps.position
         self._looked = False
         self._position.unsure = True
+        self.marks.follow(trained.parameters_by_model)
         own = trained.trained_params()
         # An optimizer that has a scheduler lives on until the garbage collector runs.
         self.rounds.keep(lambda optimizer: not own.isdisjoint(ids_of(optimizer)))
@@ -173,7 +180,7 @@ class _Updates(ToldUpdates[UpdateListener]):
         return before_update
 
     def _make_hook(self) -> Callable[..., None]:
-        rounds = self.rounds
+        rounds, marks = self.rounds, self.marks
 
         def after_update(optimizer: Any, args: Any, kwargs: Any) -> None:
             try:
@@ -186,6 +193,9 @@ class _Updates(ToldUpdates[UpdateListener]):
                     # As ``TrainingSteps.updated`` does it.
                     position.awaits_update = False
                     position.updated = True
+                    marks.version = getattr(marks.first(), "_version", -1)
+                    if marks.several:
+                        marks.note()
                     if listener is not None:
                         listener.after_update(optimizer, True)
                     elif self.rest:
@@ -210,6 +220,7 @@ class _Updates(ToldUpdates[UpdateListener]):
             if self._position.updated:
                 self._trained.updated_without_call(ids_of(optimizer))
             self._trained.steps.updated(optimizer)
+            self.marks.note()
         if self.rest and self._position.updated:
             # Updates do not end steps one by one any more.
             self.go_on()

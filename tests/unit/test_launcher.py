@@ -88,6 +88,8 @@ def test_who_says_which_steps_or_wants_whole_tensors_gets_no_early_steps():
     assert run.overlay(default_content(), {})["HookParameters"]["save_early"]
     for given in ({"--every": "7"}, {"--raw": ""}, {"--raw": "", "--reductions": "mean"}):
         assert "save_early" not in run.overlay(default_content(), given)["HookParameters"]
+    assert "save_last" not in run.overlay(default_content(), {"--every": "7"})["HookParameters"]
+    assert run.overlay(default_content(), {"--raw": ""})["HookParameters"]["save_last"]
     assert "within_budget" not in run.overlay(default_content(), {"--every": "7"})["HookParameters"]
     assert run.overlay(default_content(), {"--reductions": "mean"})["HookParameters"]["save_early"]
 
@@ -146,6 +148,7 @@ def test_defaults_go_to_a_new_folder_each_time(no_variables, tmp_path):
     assert hook["HookParameters"] == {
         **{f"{mode}.{key}": value for mode in ("train", "eval", "predict") for key, value in steps.items()},
         "save_early": True,
+        "save_last": True,
         "within_budget": True,
         "reductions": "statistics",
         "save_shape": True,
@@ -162,6 +165,7 @@ def test_the_default_steps_are_many_at_first_and_every_hundredth_later(no_variab
         due = [step for step in range(301) if rule.should_save_step(step)]
         assert due == [0, 1, 2, 3, 5, 10, 20, 50, 100, 200, 300]
     assert settings.save_early
+    assert settings.save_last
     assert settings.within_budget
     # A boosting round is dearer than a step: those are the framework's own.
     assert settings.save_config.get_save_config(ModeKeys.GLOBAL) == SaveConfigMode(save_interval=7)

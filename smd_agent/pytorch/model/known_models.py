@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+
+import torch
+from torch.nn.parameter import UninitializedParameter
+
 from smd_agent.framework.hook import FrameworkHook
+from smd_agent.framework.plain_access import is_a
 from smd_agent.guard import say_once
 from smd_agent.pytorch.model.first_update import is_to_come_after_a_move
+from smd_agent.pytorch.model.gone_models import GoneModels
 from smd_agent.pytorch.model.tracked_module import TrackedModule
 from smd_agent.pytorch.optimizer_watch import updates
+from smd_agent.pytorch.own_operations import apart
 from smd_agent.pytorch.training_threads import TrainingThreads, is_of_this_thread
 
 _IDLE = 100
@@ -17,12 +25,14 @@ class KnownModels(FrameworkHook):
 
     Attributes:
         models: those that are known.
+        gone: those that the program has let go of, as far as their weights are to be saved.
         threads: whose steps are saved.
         over_at: the last step before a model was called that was not known, and that began another one.
         have_moved: whether parameters have changed without an update, since the last model became known.
     """
 
     models: list[TrackedModule]
+    gone: GoneModels
     threads: TrainingThreads
     have_moved: bool
     over_at: int
@@ -30,6 +40,29 @@ class KnownModels(FrameworkHook):
     def trained_params(self) -> set[int]:
         """Ids of the parameters of all known models."""
         return {id(parameter) for tracked in self.models for _, parameter in tracked.parameters()}
+
+    def parameters_by_model(self) -> Iterator[list[torch.Tensor]]:
+        """The parameters of each of them."""
+        for tracked in self.models:
+            yield [parameter for _, parameter in tracked.parameters()]
+
+    @apart
+    def left_weights(self) -> Mapping[str, torch.Tensor]:
+        """The parameters by name, as the last update has left them; none where the program has changed them since."""
+        if not self.position.ends_with_update:
+            return {}
+        used = [tracked for tracked in self.models_in_use() if tracked.model is not None]
+        if not used:
+            return self.gone.weights()
+        found = [[*tracked.parameters()] for tracked in used]
+        as_left = updates.marks.are_left([one for _, one in pairs] for pairs in found)
+        known = (pair for pairs in found for pair in pairs) if as_left else ()
+        return {name: one for name, one in known if not is_a(one, UninitializedParameter)}
+
+    def step_ended(self) -> int:
+        """The training step that has ended last; -1 while one is under way."""
+        under_way = self.position.awaits_update or self.recorder.interrupted is not None
+        return -1 if under_way else self.position.train.step
 
     def were_updated(self) -> bool:
         """True if parameters or, without an optimizer, gradients of models have changed since the last time."""

@@ -1,0 +1,76 @@
+"""Marks of the last update: one parameter of each model, and the version in which the update has left it.
+
+Whatever changes a parameter in place gives it another version, but for what goes by way of ``.data``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from weakref import ref
+
+import torch
+from torch.nn.parameter import UninitializedParameter
+
+from smd_agent.framework.plain_access import in_class, is_a
+
+ByModel = Iterable[Iterable[torch.Tensor]]
+
+# Of such a class the program's own functions are not called for an attribute.
+_PLAIN = in_class(torch.nn.Parameter, "__torch_function__")
+
+
+class UpdateMarks:
+    """The marks of what is trained.
+
+    Attributes:
+        first: the mark of the first model; gives None once that is gone.
+        version: the one in which the last update has left it.
+        several: whether there are others, which have to be noted after each update, too.
+    """
+
+    # Noted after each update.
+    __slots__ = ("_marks", "_models", "first", "several", "version")
+
+    def __init__(self) -> None:
+        self.first: Callable[[], torch.Tensor | None] = _gone
+        self.version = -1
+        self.several = False
+        self._models: Callable[[], ByModel] = tuple
+        self._marks: list[tuple[ref[torch.Tensor], torch.dtype, int]] = []
+
+    def follow(self, models: Callable[[], ByModel]) -> None:
+        """Mark the parameters of these models, by the model, as the next update leaves them."""
+        self._models = models
+        self._marks.clear()
+        self.first, self.several = _gone, False
+
+    def note(self) -> None:
+        """An update has taken place."""
+        marked = [mark() for mark, _, _ in self._marks] if self._marks else [*map(_mark_of, self._models())]
+        self._marks = [(ref(one), one.dtype, one._version) for one in marked if one is not None]
+        self.several = len(self._marks) > 1
+        if self._marks:
+            self.first, _, self.version = self._marks[0]
+
+    def are_left(self, models: ByModel) -> bool:
+        """True if these models are as the last update has left them, as far as the marks tell."""
+        known = {id(mark()): (dtype, version) for mark, dtype, version in self._marks}
+        if (first := self.first()) is not None and id(first) in known:
+            known[id(first)] = known[id(first)][0], self.version
+        marked = [*map(_mark_of, models)]
+        return bool(marked) and all(
+            one is not None and known.get(id(one)) == (one.dtype, one._version) for one in marked
+        )
+
+
+def _gone() -> None:
+    return None
+
+
+def _mark_of(parameters: Iterable[torch.Tensor]) -> torch.Tensor | None:
+    """The first parameter that is trained; the program may make others of those that are not."""
+    for one in parameters:
+        plain = in_class(type(one), "__torch_function__") is _PLAIN and not is_a(one, UninitializedParameter)
+        if plain and one.requires_grad and one.is_leaf:
+            return one
+    return None
