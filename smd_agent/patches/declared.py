@@ -172,6 +172,9 @@ _KERAS = (
     Declared(_named("keras.Model", _MAKERS), "the functions that models make for their steps are counted", ALWAYS),
     Declared(_named("keras.Model", _ENTRIES), "a model may have a class that makes its own functions", ALWAYS),
     Declared(("keras.callbacks.History.on_epoch_end",), "the logs of an epoch are saved", ALWAYS),
+    Declared(
+        ("keras.callbacks.CallbackList.on_epoch_end",), "weights are looked at before a callback changes them", ALWAYS
+    ),
 )
 
 _WATCHED = (

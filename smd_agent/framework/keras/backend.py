@@ -74,6 +74,7 @@ class Backend(ABC, Generic[H, C]):
         names: of layers and variables.
 
     Attributes:
+        callbacks: the class that calls the callbacks of a ``fit``; None: the ends of epochs are not seen before them.
         end_of_data: exceptions by which a step tells that there were no data for it.
         pause_others: called with True before a step runs and with False afterwards, so that whatever else watches the
             library does not look at it; None: nothing else does.
@@ -81,6 +82,7 @@ class Backend(ABC, Generic[H, C]):
 
     end_of_data: ClassVar[tuple[type[Exception], ...]] = (StopIteration,)
     pause_others: Callable[[bool], None] | None = None
+    callbacks: type | None = None
 
     def __init__(self, trainer: type, history: type, names: Names) -> None:
         self.trainer = trainer

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any, Generic
 
-from smd_agent.core.failure_domains import METRICS, STEPS
+from smd_agent.core.failure_domains import METRICS, STEPS, WEIGHTS
 from smd_agent.core.modes import ModeKeys
 from smd_agent.framework.hook_source import HookSource
 from smd_agent.framework.keras.backend import Backend, C, Current, H
@@ -15,6 +16,7 @@ from smd_agent.framework.keras.step_function import StepFunction
 from smd_agent.framework.keras.types import Call, Model
 from smd_agent.framework.plain_access import is_a
 from smd_agent.framework.replaced_functions import Make, is_ours, replace, replaced
+from smd_agent.framework.weak_references import Reference
 
 _FUNCTIONS = {"train": ModeKeys.TRAIN, "test": ModeKeys.EVAL, "predict": ModeKeys.PREDICT}
 
@@ -37,6 +39,7 @@ class KerasWatch(Generic[H, C]):
         self._source = source
         self._current: Current[C] = Current()
         self._makers: dict[str, Call] = {}
+        self._fitted: Callable[[], Model | None] = _none
         # How many of the calls by which a program runs a model's steps are going on, one inside of the other.
         self._depth = 0
 
@@ -49,9 +52,12 @@ class KerasWatch(Generic[H, C]):
             self._watch_maker(trainer, kind)
             install(trainer, _slot(kind))
         for method in ENTRIES:
-            make = partial(self._around_entry, method in _LOOPS)
+            make = partial(self._around_entry, method)
             self._replace(trainer, method, make, "a model may have a class that makes its own functions")
         self._replace(backend.history, "on_epoch_end", self._around_epoch_end, "the logs of an epoch are saved")
+        if backend.callbacks is not None:
+            why = "weights are looked at before a callback changes them"
+            self._replace(backend.callbacks, "on_epoch_end", self._around_callbacks, why)
         backend.install(self._current, self._source)
 
     def _replace(self, owner: type, name: str, make: Make, why: str) -> None:
@@ -84,8 +90,12 @@ class KerasWatch(Generic[H, C]):
         put(model, slot, step)
         return step
 
-    def _around_entry(self, is_loop: bool, original: Call) -> Call:
+    def _around_entry(self, method: str, original: Call) -> Call:
+        is_loop, trains = method in _LOOPS, method == "fit"
+
         def entered(model: Model, *args: object, **kwargs: object) -> Any:
+            if trains:
+                self._fitted = Reference(model)
             self._look_for_overrides(type(model))
             self._backend.entered()
             if self._depth:
@@ -93,6 +103,10 @@ class KerasWatch(Generic[H, C]):
             self._depth += 1
             try:
                 return original(model, *args, **kwargs)
+            except BaseException:
+                if trains:
+                    self._note_left()
+                raise
             finally:
                 self._depth -= 1
                 if is_loop and not self._depth:
@@ -126,6 +140,21 @@ class KerasWatch(Generic[H, C]):
 
         return on_epoch_end
 
+    def _around_callbacks(self, original: Call) -> Call:
+        def on_epoch_end(callbacks: object, *args: object, **kwargs: object) -> Any:
+            self._note_left()
+            return original(callbacks, *args, **kwargs)
+
+        return on_epoch_end
+
+    @WEIGHTS.fence("looking at weights at the end of an epoch")
+    def _note_left(self) -> None:
+        """The model that is trained stands as its last step has left it."""
+        hook, model = self._source.hook(), self._fitted()
+        step = None if model is None else standing(model, "train_function")
+        if hook is not None and hook.saves_last and is_a(step, StepFunction) and step.last is not None:
+            hook.left.note(hook.recorder.clocks[ModeKeys.TRAIN].step, step.model, step.variables)
+
     @METRICS.fence("saving the logs of an epoch")
     def _saw_epoch(self, logs: dict[str, Any] | None) -> None:
         hook = self._source.hook()
@@ -139,6 +168,10 @@ class KerasWatch(Generic[H, C]):
         logs = logs_in(step.last) if is_a(step, StepFunction) else None
         if hook is not None and logs is not None and hook.position.clock is hook.recorder.clock_for(ModeKeys.TRAIN):
             hook.save_training(logs)
+
+
+def _none() -> None:
+    return None
 
 
 def is_watched(trainer: type) -> bool:

@@ -14,6 +14,7 @@ from smd_agent.framework.environment import Sources
 from smd_agent.framework.hook import FrameworkHook
 from smd_agent.framework.keras.built_in_collections import BUILT_IN, DEFAULT_SAVED
 from smd_agent.framework.keras.environment import facts
+from smd_agent.framework.keras.left_weights import LeftWeights
 from smd_agent.framework.keras.plain_access import unwrapped
 from smd_agent.framework.keras.stopping import FitStopper
 from smd_agent.framework.keras.types import Model
@@ -42,6 +43,7 @@ class KerasLogs(FrameworkHook):
         roles: keep facts about variables out of weights and biases.
         facts_told: the text that was saved last of the variables of each model.
         loss_guesses: the labels that losses were given so far.
+        left: the weights as the last training has left them.
     """
 
     built_in = BUILT_IN
@@ -56,6 +58,7 @@ class KerasLogs(FrameworkHook):
         self.roles = ParameterRoles(self.selection)
         self.facts_told: dict[str, str] = {}
         self.loss_guesses = LossGuesses(np)
+        self.left = LeftWeights(self.to_array)
         self._last_model: Callable[[], object] = bool
         self.recorder.requests.stopper = FitStopper(lambda: self._last_model())
 
@@ -64,6 +67,10 @@ class KerasLogs(FrameworkHook):
         if self._last_model() is not model:
             self._last_model = Reference(model)
             self.loss_guesses.begin_anew()
+
+    def left_weights(self) -> Mapping[str, Any]:
+        """The variables of the model that was trained last, if they are as ``fit`` has left them."""
+        return self.left.weights(self.recorder.clocks[ModeKeys.TRAIN].step)
 
     def save_logs(self, outputs: object, is_tensor: Callable[[Any], bool]) -> None:
         """Save the logs among what a step has returned, in it."""

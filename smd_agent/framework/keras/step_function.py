@@ -22,6 +22,7 @@ from smd_agent.framework.keras.kept_out_of_models import Placed
 from smd_agent.framework.keras.logs import StepListener
 from smd_agent.framework.keras.types import Call, Model
 from smd_agent.framework.keras.variables import ModelVariables
+from smd_agent.framework.plain_access import is_a
 from smd_agent.framework.weak_references import Reference
 from smd_agent.interpreter.hidden_frames import unseen
 
@@ -193,7 +194,7 @@ class StepFunction(Placed, RunningStep[C], Generic[H, C]):
                 listener.ended()
             return result
         except BaseException as error:
-            instead = own_failure(error)
+            instead = self._own(error)
             if instead is None:
                 raise
         return self._run_instead(instead, None if has_begun else hook, self.function, args, kwargs)
@@ -212,6 +213,13 @@ class StepFunction(Placed, RunningStep[C], Generic[H, C]):
             return instead.of(function, *args, **kwargs)
         finally:
             self._current.step = before
+
+    def _own(self, error: BaseException) -> Fallback | None:
+        instead = own_failure(error)
+        if instead is None and not is_a(error, self._backend.end_of_data):
+            # Whether the step has changed the weights is not known.
+            self.last = None
+        return instead
 
     def __getattr__(self, name: str) -> Any:
         # Programs ask a tf.function for its traces.

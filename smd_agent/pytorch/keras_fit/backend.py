@@ -38,6 +38,7 @@ class TorchBackend(Backend[KerasHook, TorchCapture]):
         trainer = definer(keras.Model, "make_train_function")
         super().__init__(trainer, keras.callbacks.History, Names(lambda variable: str(variable.path)))
         self._keras = keras
+        self.callbacks = keras.callbacks.CallbackList
 
         def pause_others(paused: bool) -> None:
             discovery.paused = paused

@@ -43,6 +43,7 @@ class TensorflowBackend(Backend[TensorflowHook, TensorflowCapture]):
     def __init__(self, flavour: Flavour) -> None:
         super().__init__(flavour.trainer, flavour.history, NAMES)
         self._flavour = flavour
+        self.callbacks = flavour.callbacks
         self._taps = TensorTaps()
         # How often something has happened since which a model may have other variables.
         self._changes = 0

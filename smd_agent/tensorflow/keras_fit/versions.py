@@ -20,6 +20,7 @@ class Flavour:
     version: 2 or 3.
     trainer: the class whose ``make_*_function`` make what ``fit`` and its like call.
     layer, metric, history: the base classes of layers and metrics, and the callback that every ``fit`` has.
+    callbacks: the class that calls all of them.
     loss: the base class of losses.
     appliers: classes and names of the methods that get the gradients which are applied, after they are reduced over
         replicas, unscaled, accumulated and clipped.
@@ -31,6 +32,7 @@ class Flavour:
     layer: type
     metric: type[Any]
     history: type
+    callbacks: type
     loss: type
     appliers: tuple[tuple[type, str], ...]
     callers: tuple[tuple[type, str], ...]
@@ -61,8 +63,9 @@ def flavour_of(keras: KerasModule) -> Flavour:
             appliers.append((definer(legacy, "_distributed_apply"), "_distributed_apply"))
             callers.append((definer(legacy, "apply_gradients"), "apply_gradients"))
     layer, metric, history = keras.layers.Layer, keras.metrics.Metric, keras.callbacks.History
+    callbacks = keras.callbacks.CallbackList
     loss = definer(keras.losses.Loss, "__call__")
-    return Flavour(version, trainer, layer, metric, history, loss, tuple(appliers), tuple(callers))
+    return Flavour(version, trainer, layer, metric, history, callbacks, loss, tuple(appliers), tuple(callers))
 
 
 def replace_untraced(owner: type, name: str, make: Make, *, why: str) -> None:
