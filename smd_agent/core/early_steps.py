@@ -64,8 +64,12 @@ class EarlySteps:
             return False
         known = self._decided.get(mode)
         if known is None or known[0] != step:
-            known = self._decided[mode] = step, all(allowance.is_left() for allowance in self._allowances)
+            known = self._decided[mode] = step, self.has_time()
         return known[1]
+
+    def has_time(self) -> bool:
+        """True if saving has taken less than it may."""
+        return all(allowance.is_left() for allowance in self._allowances)
 
     def next_due(self, mode: ModeKeys, step: int) -> int:
         """The first step of a mode, from this one on, that may be saved; ``NEVER`` if none may."""

@@ -49,7 +49,7 @@ class Hook(BoostingHook[xgboost.DMatrix | tuple[str, str]], TrainingCallback):
     def rounds(self, training: Training[Any]) -> Rounds:
         """The callback that saves the rounds of this training."""
         saved = SavedRounds(self.recorder, XGBoost(training), BUILT_IN, self.affordable)
-        return Rounds(self.recorder, saved, self.rests)
+        return Rounds(self.recorder, saved, self.rests, self.saved_of_last_round if self.saves_last else None)
 
     # What XGBoost calls.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
 from typing import Any
 
 from xgboost.callback import TrainingCallback
@@ -23,8 +24,14 @@ class Rounds(rounds.Rounds, TrainingCallback):
     XGBoost 2 it keeps callbacks in a set, so a round that was missed for this reason is saved when training ends.)
     """
 
-    def __init__(self, steps: RoundRecorder, saved: SavedRounds, rests: StepsAtRest | None = None) -> None:
-        super().__init__(steps, saved, rests)
+    def __init__(
+        self,
+        steps: RoundRecorder,
+        saved: SavedRounds,
+        rests: StepsAtRest | None = None,
+        saves_last: Callable[[], Collection[str]] | None = None,
+    ) -> None:
+        super().__init__(steps, saved, rests, saves_last)
         self._rounds_before: int | None = None
         self._open: tuple[Any, int, Any] | None = None
 

@@ -108,6 +108,11 @@ class BoostingHook(FrameworkHook, Generic[G]):
             self.affordable.tell()
         super().finish(end_marker)
 
+    def saved_of_last_round(self) -> list[str]:
+        """The collections that the last round of a training saves in any case, as far as there is time for that."""
+        early = self.collection_manager.early
+        return self.include_collections if early is None or early.has_time() else []
+
     # What a library gives.
 
     @staticmethod

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, Protocol
 
 from smd_agent import guard
 from smd_agent.core.clock import RunPosition
 from smd_agent.core.failure_domains import STEPS
+from smd_agent.core.ports import StepSink
 from smd_agent.core.requests import Requests
 from smd_agent.core.series import Series
 from smd_agent.framework.boosting.every_round import EveryRound
@@ -27,6 +28,9 @@ class RoundRecorder(Protocol):
 
     def open_step(self) -> bool:
         """Decide about the step that has just begun; whether it is saved."""
+
+    def sink_of_step(self, saves: Collection[str] = ()) -> StepSink | None:
+        """Open the current step, though it is not due, to save these collections; None: nothing is written."""
 
     def end_step(self) -> None:
         """Hand what the current step has saved to the disk."""
@@ -73,12 +77,20 @@ class Rounds:
         steps: opens and closes the steps.
         saved: saves what is due of a round.
         rests: between the rows of the run's series; those of this training alone if None.
+        saves_last: gives, when the training has ended, the collections that its last round saves in any case; None:
+            it saves none.
 
     Attributes:
         stopper: says whether another round is to follow.
     """
 
-    def __init__(self, steps: RoundRecorder, saved: SavedRounds, rests: StepsAtRest | None = None) -> None:
+    def __init__(
+        self,
+        steps: RoundRecorder,
+        saved: SavedRounds,
+        rests: StepsAtRest | None = None,
+        saves_last: Callable[[], Collection[str]] | None = None,
+    ) -> None:
         super().__init__()
         self._steps = steps
         self._position = steps.position
@@ -87,6 +99,9 @@ class Rounds:
         self._every = EveryRound(steps.series, saved.library, self._rests)
         self.stopper = RoundStopper(saved.library.title)
         steps.requests.stopper = self.stopper
+        self._saves_last = saves_last
+        # The round that has ended last, unless it is saved.
+        self._unsaved: tuple[Any, Any] | None = None
         self._first = 0
         self._closed = False
 
@@ -124,6 +139,7 @@ class Rounds:
         clock.step = position.step
         is_due = position.begin(clock, self._first + number - position.step)
         self._every.ended(model, log)
+        self._unsaved = None if self._saves_last is None else (model, log)
         if is_due:
             self._save(model, log)
 
@@ -134,6 +150,7 @@ class Rounds:
             self._closed = True
             self.save_missed_round()
             self._every.end()
+            self._save_last()
             self._steps.flush()
 
     # What a library may add.
@@ -151,4 +168,11 @@ class Rounds:
             if self._first > self._position.before + 1:
                 line = f"another training begins: its rounds are numbered from {self._first} on"
                 guard.say_once("another training", line)
+            self._unsaved = None
             self._saved.save(model, log)
+
+    def _save_last(self) -> None:
+        unsaved, self._unsaved = self._unsaved, None
+        names = () if unsaved is None or self._saves_last is None else self._saves_last()
+        if unsaved is not None and names and self._steps.sink_of_step(names) is not None:
+            self._saved.save(*unsaved)
