@@ -403,7 +403,7 @@ class Hook(KnownModels):
 
     def left_weights(self) -> Mapping[str, torch.Tensor]:
         """The parameters by name, as the last update has left them; none where that cannot be told."""
-        if not (self.threads.may_begin() and free_memory.is_left()):
+        if not (self.threads.may_begin() and free_memory.can_be_asked() and free_memory.is_left()):
             return {}
         self.threads.begin()
         return super().left_weights()

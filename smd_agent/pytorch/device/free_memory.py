@@ -10,7 +10,7 @@ import sys
 
 import torch
 
-from smd_agent.guard import say_once
+from smd_agent.guard import attempt, say_once
 from smd_agent.printable import size_text
 from smd_agent.pytorch.tracing import probe
 
@@ -27,6 +27,13 @@ _fraction_of = probe(torch, "cuda.get_per_process_memory_fraction", 1.0)
 
 # What was free when the step that is open began.
 _rooms: dict[torch.device, int] = {}
+
+
+def can_be_asked() -> bool:
+    """True unless an operation on an accelerator has failed for good, as one does that reads beyond a tensor."""
+    # Without a wait for what it has to do.
+    asked = torch.cuda.is_initialized() and attempt(lambda: torch.cuda.current_stream().query())  # type: ignore[no-untyped-call]
+    return not asked
 
 
 def is_left() -> bool:
