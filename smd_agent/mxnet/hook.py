@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Container, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -34,7 +34,7 @@ from smd_agent.mxnet.environment import facts
 from smd_agent.mxnet.every_step import EveryStep
 from smd_agent.mxnet.hybridized import GraphTap, watch_tracing
 from smd_agent.mxnet.loss_blocks import LossBlocks
-from smd_agent.mxnet.plain_access import name_of
+from smd_agent.mxnet.plain_access import is_sparse, name_of, values_of
 from smd_agent.mxnet.saved_step import SavedStep
 from smd_agent.mxnet.step_counter import Counters, TrackedBlock
 from smd_agent.mxnet.trainer_watch import updates
@@ -267,6 +267,13 @@ class Hook(FrameworkHook):
         """Put everything on disk and, if asked to, mark the run as ended. Repeating it is harmless."""
         self.every_step.settle()
         super().finish(end_marker)
+
+    def left_weights(self) -> Mapping[str, NDArray]:
+        """The parameters by name, as the last update has left them; none where the program has set any since."""
+        if updates.were_set or self.steps.pass_ends_step or not self.position.ends_with_update:
+            return {}
+        found = ((name, values_of(parameter)) for name, parameter in self.parameters() if not is_sparse(parameter))
+        return {name: values[0] for name, values in found if values}
 
     def begin_anew(self) -> None:
         """Go on as a run of its own, in a process that a fork has made; the step that was open is its parent's."""

@@ -46,11 +46,13 @@ class _Updates(ToldUpdates[UpdateListener]):
     Attributes:
         rounds: of the Trainers.
         end: called before the next update, which it keeps from taking place by raising; None if it is to take place.
+        were_set: whether the program has given a parameter other values since the last update.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.end: Callable[[], object] | None = None
+        self.were_set = False
         self.rounds = UpdateRounds(self._takes_part)
         self._trained: Trained | None = None
         # Those of whose parameters a block has been called, if only to evaluate it.
@@ -68,6 +70,8 @@ class _Updates(ToldUpdates[UpdateListener]):
             replace(Trainer, "__init__", self._wrap_init, why=why, then=self._made)
             # Trainer.step and Trainer.update both come by here.
             replace(Trainer, "_update", self._wrap_update, why="an update ends a step", then=self._updated)
+            why = "weights that the program has set are not those that a training has left"
+            replace(Parameter, "set_data", self._wrap_set_data, why=why)
 
     def follow(self, trained: Trained) -> None:
         """Have the updates that come end the steps of this hook, which has got a block."""
@@ -170,6 +174,7 @@ class _Updates(ToldUpdates[UpdateListener]):
             done = None if self.listener is None else self.listener.before_update(trainer)
             try:
                 result = original(trainer, *args, **kwargs)
+                self.were_set = False
             finally:
                 if done is not None:
                     done()
@@ -190,6 +195,13 @@ class _Updates(ToldUpdates[UpdateListener]):
             return result
 
         return update
+
+    def _wrap_set_data(self, original: Function) -> Function:
+        def set_data(parameter: Any, *args: Any, **kwargs: Any) -> Any:
+            self.were_set = True
+            return original(parameter, *args, **kwargs)
+
+        return set_data
 
     @STEPS.fence("looking at a Trainer's update", again=True)
     def _updated(self, trainer: Any) -> None:

@@ -260,6 +260,11 @@ _MXNET = (
     Declared(("mxnet.gluon.Trainer.__init__",), "a Trainer knows what is trained", ALWAYS),
     Declared(("mxnet.gluon.Trainer.__init__",), "a Trainer that is made may take turns in a step", ALWAYS),
     Declared(("mxnet.gluon.Trainer._update",), "an update ends a step", ALWAYS),
+    Declared(
+        ("mxnet.gluon.Parameter.set_data",),
+        "weights that the program has set are not those that a training has left",
+        ALWAYS,
+    ),
     Declared(("mxnet.autograd.backward",), _BACKWARD, ALWAYS),
     Declared(("mxnet.nd.NDArray.backward",), _BACKWARD, ALWAYS),
     Declared(("mxnet.gluon.HybridBlock._get_graph",), "a traced graph shows where the inner blocks are in it", ALWAYS),
