@@ -1,9 +1,11 @@
 """Make a training step again that went wrong, and say what made it so.
 
-PyTorch: the first step of a run whose loss is not finite, or that an error has ended, leaves a bundle: batch, weights,
-random state. The program is started again, in its folder and with its arguments, or as it is named behind "--"; the
-first step in which it trains the model gets what the bundle has, is saved whole, and ends the program before the
-update. What the program does up to there, such as files that it writes, it does again.
+PyTorch: the first step of a run whose loss or gradients are not finite, or that an error has ended, leaves a bundle:
+batch, weights, random state. The program is started again, in its folder and with its arguments, or as it is named
+behind "--"; the first step in which it trains the model gets what the bundle has, is saved whole, and ends the program
+before the update. What the program does up to there, such as files that it writes, it does again. Where the first step
+does something else than that of the run, as in a program that goes by the number of a step, the step of that number is
+taken: at once where the run took less than a minute to it, else with --from-start.
 
 Exit code 0: the step was made again, the same or as it was asked for. 1: it was made, and is not the same. 2: it could
 not be made.
@@ -12,8 +14,10 @@ not be made.
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import math
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -29,7 +33,7 @@ from smd_agent.config import env
 from smd_agent.formats.addresses import is_address
 from smd_agent.formats.bundles import Bundle
 from smd_agent.formats.replays import Order, Replayed, replayed_of, text_of
-from smd_agent.printable import shortened
+from smd_agent.printable import shortened, some_of
 from smd_agent.regular_file import read_text
 from smd_agent.storage.bundle_reader import bundles_in
 
@@ -37,6 +41,9 @@ LABEL = 11
 NOT_THE_SAME = 1
 _LOOKS = 0.2
 _LONGEST = 2000
+_NAMED = 3
+# Seconds that a program trains once more without being asked.
+_SHORT = 60.0
 _DTYPES = ("float64", "float32", "bfloat16", "float16")
 # The program is started by the agent whatever the environment asks it to do.
 _OWN: dict[str, str | None] = {env.USE: None, env.HOOK: None, env.CONFIG_PATH: None, env.OBSERVER: None}
@@ -50,6 +57,8 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dtype", choices=_DTYPES, help="compute in this type, whatever the program casts to")
     parser.add_argument("--device", metavar="DEVICE", help="compute there, such as cpu")
     parser.add_argument("--eager", action="store_true", help="run compiled code as it was written")
+    words = "let the program train up to the step of that number, as it may go by it"
+    parser.add_argument("--from-start", action="store_true", help=words)
     parser.add_argument("--out", metavar="DIR", help="folder for what is saved of the step (default: RUN-replay)")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
@@ -67,17 +76,20 @@ def run(args: argparse.Namespace) -> int:
     if not args.words and (not words or words[0] == "-" or words[0].startswith("-c")):
         raise CommandError("the run names no program in a file: name it behind --", USAGE_ERROR)
     out = _out(args)
-    with tempfile.TemporaryDirectory(prefix="smd-replay-") as name:
-        result = Path(name) / "result.json"
-        order = Order(str(folder), str(result), args.dtype or "", args.device or "", args.eager)
-        ended = _run(words, order, bundle, out)
-        replayed = replayed_of(read_text(result)) if result.exists() else Replayed()
-    made = replayed.passed or bool(replayed.error and replayed.reached)
+    at = bundle.step if args.from_start else 0
+    order = Order(str(folder), "", args.dtype or "", args.device or "", args.eager, at)
+    replayed, ended = _run(words, order, bundle, out)
+    if _is_made(replayed) and _differs(bundle, replayed, order) and at < bundle.step and bundle.seconds < _SHORT:
+        shutil.rmtree(out, ignore_errors=True)
+        later = dataclasses.replace(order, at=bundle.step)
+        other, said = _run(words, later, bundle, out)
+        if _is_made(other):
+            replayed, order, ended = other, later, said
     if args.json:
         emit_json({"step": bundle.step, "why": bundle.why, "loss_in_run": bundle.loss, **vars(replayed)})
     else:
         emit_all(facts(_told(bundle, replayed, order, out, ended), LABEL))
-    if not made:
+    if not _is_made(replayed):
         return USAGE_ERROR
     return NOT_THE_SAME if _differs(bundle, replayed, order) else 0
 
@@ -108,13 +120,19 @@ def _out(args: argparse.Namespace) -> Path:
     return free
 
 
-def _run(words: list[str], order: Order, bundle: Bundle, out: Path) -> str:
-    """Run the program up to the end of the step; return the last lines that it has said."""
+def _run(words: list[str], order: Order, bundle: Bundle, out: Path) -> tuple[Replayed, str]:
+    """Run the program up to the end of the step; return what has come of it, and the last lines that it has said."""
     launcher = [sys.executable, *launched_program.interpreter_options(), "-m", "smd_agent", "run"]
-    options = ["--save=all", "--every=1", "--raw", "--no-bundles", f"--out={out}", "--"]
-    variables = env.for_child({**_OWN, env.REPLAY: text_of(order), env.VERDICT_SECONDS: "0"})
+    options = ["--save=all", f"--every={max(order.at, 1)}", "--raw", "--no-bundles", f"--out={out}", "--"]
     folder = bundle.folder if os.path.isdir(bundle.folder) else None
-    with tempfile.TemporaryFile() as said, progress("{} s, until the step is made") as tell:
+    with (
+        tempfile.TemporaryDirectory(prefix="smd-replay-") as place,
+        tempfile.TemporaryFile() as said,
+        progress("{} s, until the step is made") as tell,
+    ):
+        result = Path(place) / "result.json"
+        text = text_of(dataclasses.replace(order, result=str(result)))
+        variables = env.for_child({**_OWN, env.REPLAY: text, env.VERDICT_SECONDS: "0"})
         process = subprocess.Popen(
             [*launcher, *options, *words], stdin=subprocess.DEVNULL, stdout=said, stderr=said, env=variables, cwd=folder
         )
@@ -123,7 +141,12 @@ def _run(words: list[str], order: Order, bundle: Bundle, out: Path) -> str:
             time.sleep(_LOOKS)
             tell(int(time.monotonic() - began), 0)
         said.seek(max(said.seek(0, os.SEEK_END) - _LONGEST, 0))
-        return said.read().decode(errors="replace")
+        replayed = replayed_of(read_text(result)) if result.exists() else Replayed()
+        return replayed, said.read().decode(errors="replace")
+
+
+def _is_made(replayed: Replayed) -> bool:
+    return replayed.passed or bool(replayed.error and replayed.reached)
 
 
 def _told(bundle: Bundle, replayed: Replayed, order: Order, out: Path, ended: str) -> Iterator[tuple[str, str]]:
@@ -137,18 +160,31 @@ def _told(bundle: Bundle, replayed: Replayed, order: Order, out: Path, ended: st
         yield "Error", replayed.error
     if replayed.passed:
         yield "Loss", _loss(bundle, replayed, order)
+    if bundle.gradients:
+        yield "Gradients", f"not finite: {some_of(replayed.broken, _NAMED)}" if replayed.broken else "finite"
     if replayed.maker:
         yield "Made by", replayed.maker
+    yield from _compared(bundle, replayed, order)
+    if order.at:
+        yield "Note", f"made as step {order.at} of the program"
+    for note in bundle.notes:
+        yield "Note", note
+    step = f" --step {order.at}" if order.at else ""
+    yield "Saved", f"all tensors of the step: python -m smd_agent show {out}{step}"
+
+
+def _compared(bundle: Bundle, replayed: Replayed, order: Order) -> Iterator[tuple[str, str]]:
     differs = _differs(bundle, replayed, order)
     if differs:
         yield "Not same", f"not reproducible: {differs}"
         for line in replayed.missing:
             yield "Missing", f"{line} was not found"
+        if order.at < bundle.step:
+            yield "Note", f"the program may go by the number of its steps: --from-start makes its step {bundle.step}"
+    elif replayed.alike:
+        yield "Same", "it goes wrong without the compiler, too, of whose operations none are compared"
     elif not order.changes:
         yield "Same", "as in the run, bit for bit" if replayed.passed else "the error of the run"
-    for note in bundle.notes:
-        yield "Note", note
-    yield "Saved", f"all tensors of the step: python -m smd_agent show {out}"
 
 
 def _loss(bundle: Bundle, replayed: Replayed, order: Order) -> str:

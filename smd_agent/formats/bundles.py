@@ -38,10 +38,13 @@ class Bundle:
         frames: of the functions that led to the call, each a pair of a file and a function.
         operations: those of the loss's graph, in the order of the forward: each a pair of a name and a number that is
             the same for the same bits of what was kept for the gradients.
+        gradients: those that are there, where they are what went wrong: each a pair of a name and such a number.
         changed: paths of tensors that the program had changed since the call, which are left out.
         notes: what else is to be known, in sentences.
         words: the program and its arguments, as an interpreter is given them.
+        compiled: whether the program had had code compiled.
         folder: the current one of the program.
+        seconds: of training before it.
         versions: by name, as text.
         version: of this format.
     """
@@ -54,17 +57,20 @@ class Bundle:
     casts: list[list[str]] = field(default_factory=list)
     frames: list[list[str]] = field(default_factory=list)
     operations: list[list[Any]] = field(default_factory=list)
+    gradients: list[list[Any]] = field(default_factory=list)
     changed: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     words: list[str] = field(default_factory=list)
+    compiled: bool = False
     folder: str = ""
+    seconds: float = 0.0
     versions: dict[str, str] = field(default_factory=dict)
     version: int = VERSION
 
 
-_KINDS = {"int": int, "str": str, "dict": dict, "list": list}
+_KINDS = {"int": int, "float": float, "bool": bool, "str": str, "dict": dict, "list": list}
 _FIELDS = {one.name: _KINDS[str(one.type).partition("[")[0]] for one in fields(Bundle)}
-_PAIRS = {"casts": (str, str), "frames": (str, str), "operations": (str, int)}
+_PAIRS = {"casts": (str, str), "frames": (str, str), "operations": (str, int), "gradients": (str, int)}
 
 
 def bundle_text(bundle: Bundle) -> str:

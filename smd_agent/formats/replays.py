@@ -17,6 +17,7 @@ class Order:
         result: the file for what comes of it.
         dtype, device: what is computed in, and on; empty: as in the run.
         eager: whether compiled code runs as it was written.
+        at: the training step of the program in which it is made.
     """
 
     bundle: str
@@ -24,6 +25,7 @@ class Order:
     dtype: str = ""
     device: str = ""
     eager: bool = False
+    at: int = 0
 
     @property
     def changes(self) -> bool:
@@ -39,8 +41,10 @@ class Replayed:
         reached: whether a model was called that the bundle is of.
         passed: whether a backward pass has begun.
         loss: of that, as text.
+        broken: the gradients that are not finite, where those of the run were not.
         maker: of the value that is not finite, in words; empty where there is none.
         differs: in what the step is not that of the run, in words; empty where it is the same, or was not compared.
+        alike: whether it is the same but for what a compiler had made of it: it goes wrong without that, too.
         missing: what of the bundle was not put in place, in words.
         error: that has ended the step, in words.
         problem: why the step was not made, in words.
@@ -49,8 +53,10 @@ class Replayed:
     reached: bool = False
     passed: bool = False
     loss: str = ""
+    broken: list[str] = field(default_factory=list)
     maker: str = ""
     differs: str = ""
+    alike: bool = False
     missing: list[str] = field(default_factory=list)
     error: str = ""
     problem: str = ""

@@ -258,6 +258,7 @@ class _OldRule:
 
 
 def kept_in(trial: Trial) -> dict[int, str]:
-    """The training steps of a run that can be made again, each with the command for that."""
-    found = bundles_in(trial.root).values()
-    return {bundle.step: f"python -m smd_agent replay {shortened(trial.path)}" for bundle in found}
+    """The training steps of a run whose losses a step explains that can be made again, each with the command for it."""
+    command = f"python -m smd_agent replay {shortened(trial.path)}"
+    # What gradients have spoilt is seen in the loss of the step after.
+    return {bundle.step + bool(bundle.gradients): command for bundle in bundles_in(trial.root).values()}

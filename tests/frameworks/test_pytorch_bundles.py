@@ -17,6 +17,7 @@ from harness.runner import SUBJECTS
 from torch import nn
 
 import smd_agent.pytorch as smd
+from smd_agent.core.budget import Budget
 
 SCRIPT = SUBJECTS / "pytorch/step_goes_wrong.py"
 
@@ -171,6 +172,73 @@ def test_the_loss_of_another_training_leaves_none(out, capsys):
     assert "has gone wrong" not in capsys.readouterr().err
     model(torch.full((3, 4), float("inf"))).sum().backward()
     assert "has gone wrong" in capsys.readouterr().err
+
+
+def train_with_nan(model, optimizer, steps, clips=False):
+    """Train; the gradient of the last step is NaN, and its loss is not."""
+    for step in range(steps):
+        optimizer.zero_grad()
+        out = model(torch.ones(3, 4)).sum()
+        (out + (out * (step < steps - 1)).abs().sqrt() * 0.1).backward()
+        if clips:
+            nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+
+
+@pytest.mark.parametrize("clips", [False, True])
+@pytest.mark.parametrize("steps", [1, 3])
+def test_gradients_alone_that_are_not_finite_leave_a_bundle_before_their_update(out, steps, clips):
+    model = nn.Linear(4, 2)
+    hook = hooked(out, model)
+    train_with_nan(model, torch.optim.SGD(model.parameters(), lr=0.1), steps, clips)
+    hook.close()
+    (bundle,) = bundles_in(out)
+    assert bundle.facts["step"] == steps - 1
+    assert bundle.facts["why"] == "gradients of Linear_weight, Linear_bias are not finite"
+    assert [name for name, _ in bundle.facts["gradients"]] == ["Linear_weight", "Linear_bias"]
+    assert math.isfinite(float(bundle.facts["loss"]))
+    assert np.isfinite(bundle.tensors["weights/Linear/weight"]).all()
+    assert not torch.isfinite(model.weight).all()
+
+
+def test_gradients_are_looked_at_where_their_norms_are_not_measured(out, monkeypatch):
+    monkeypatch.setattr(Budget, "takes", lambda _: False)
+    model = nn.Linear(4, 2)
+    hook = hooked(out, model)
+    train_with_nan(model, torch.optim.SGD(model.parameters(), lr=0.1), 3)
+    hook.close()
+    (bundle,) = bundles_in(out)
+    assert bundle.facts["step"] == 2
+    assert np.isfinite(bundle.tensors["weights/Linear/weight"]).all()
+
+
+@pytest.mark.parametrize("fused", [False, True])
+def test_an_overflow_that_a_scaler_skips_leaves_none(out, capsys, fused):
+    model = nn.Linear(4, 2)
+    hook = hooked(out, model)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, fused=fused)
+    scaler = torch.amp.GradScaler("cpu", init_scale=2.0**126)
+    for _ in range(5):
+        optimizer.zero_grad()
+        scaler.scale(model(torch.full((3, 4), 100.0)).square().sum()).backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1e30)
+        scaler.step(optimizer)
+        scaler.update()
+    hook.close()
+    assert torch.isfinite(model.weight).all()
+    assert "has gone wrong" not in capsys.readouterr().err
+    assert bundles_in(out) == []
+
+
+def test_large_gradients_of_which_the_norm_overflows_leave_none(out):
+    model = nn.Linear(4, 2, bias=False)
+    hook = hooked(out, model)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
+    (model(torch.full((3, 4), 1e30)) * 3e7).sum().backward()
+    nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    optimizer.step()
+    hook.close()
+    assert bundles_in(out) == []
 
 
 def test_there_is_one_for_each_run(out, capsys):

@@ -75,11 +75,18 @@ def test_a_wider_type_tells_an_overflow(runner):
     assert found["maker"] == ""
 
 
-def test_a_batch_that_was_changed_is_not_taken_for_the_steps(runner):
+def test_a_batch_that_was_changed_is_that_of_the_programs_own_step(runner):
     run = recorded(runner, SCRIPT, "--fault", "changed")
+    file = run / "bundles/step_3/bundle.json"
+    # Else the program trains up to its step without being asked.
+    file.write_text(json.dumps({**json.loads(file.read_text()), "seconds": 3600.0}))
     code, found = replay(runner, run)
     assert code == 1
     assert found["differs"]
+    assert found["maker"] == ""
+    code, found = replay(runner, run, "--from-start", "--out", "later")
+    assert (code, found["differs"]) == (0, "")
+    assert 3 in create_trial(runner.folder / "later").steps()
 
 
 def test_a_program_that_has_changed_is_not_reproducible(runner):
@@ -119,7 +126,7 @@ def test_where_there_is_no_bundle_a_line_says_so(runner, words, reason):
 def test_check_names_the_command(runner):
     run = recorded(runner, SCRIPT, "--fault", "log")
     done = runner.by_launcher("check", run, "--rules", "LossNotFinite")
-    assert f"python -m smd_agent replay {run} makes this step again" in done.stdout
+    assert f"python -m smd_agent replay {run} makes the step again that went wrong" in done.stdout
     (run / "bundles/step_1/bundle.json").unlink()
     done = runner.by_launcher("check", run, "--rules", "LossNotFinite")
     assert "replay" not in done.stdout

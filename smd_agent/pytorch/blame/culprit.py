@@ -8,50 +8,30 @@ it was, so that the training goes on as without it.
 
 from __future__ import annotations
 
-import math
 import weakref
-from collections.abc import Callable, Sequence
-from time import perf_counter
-from typing import Any, ParamSpec, Protocol, TypeVar
+from collections.abc import Sequence
+from typing import Any, Protocol
 
 import torch
 
 from smd_agent import guard
 from smd_agent.core.failure_domains import CULPRITS
 from smd_agent.core.recorder import Recorder
-from smd_agent.framework.plain_access import attribute, is_a
 from smd_agent.framework.series_rows import At
-from smd_agent.framework.weak_references import WeakIdentityMap
-from smd_agent.pytorch.arrays import PLAIN_CLASSES, has_memory, tensors_in
+from smd_agent.pytorch.arrays import PLAIN_CLASSES, tensors_in
 from smd_agent.pytorch.blame import loss_graph
 from smd_agent.pytorch.blame.graph import Graph
-from smd_agent.pytorch.blame.operations import Made, kind_of, rows_in_words, rows_not_finite
+from smd_agent.pytorch.blame.operations import Made, is_bad, kind_of, rows_in_words, rows_not_finite
 from smd_agent.pytorch.blame.replay import NotReplayed, Result, agrees, has_same_nodes, replay
 from smd_agent.pytorch.model.tracked_module import KeptCall, TrackedModule
-from smd_agent.pytorch.own_operations import apart, without_gradients
+from smd_agent.pytorch.own_operations import apart
 from smd_agent.pytorch.plain_access import optimized
 from smd_agent.pytorch.series.every_step import CulpritFinder
 from smd_agent.pytorch.series.late_rows import Number
 from smd_agent.pytorch.tracing import graph_task, is_opaque
 
-P = ParamSpec("P")
-R = TypeVar("R")
-
 NAME = "recorder/blame"
 _NAMED = 3
-# Elements of a gradient that is looked at.
-_SMALL = 4096
-# Looks before it is known what they take.
-_FIRST_LOOKS = 30
-# Of the run's time.
-_SHARE = 0.005
-# Steps between two looks, at most.
-_SELDOM = 64
-
-
-def _fence(doing: str) -> Callable[[Callable[P, R]], Callable[P, R | None]]:
-    """``CULPRITS.fence`` without its clocks, which take as long as what is done in each step."""
-    return lambda function: guard.fenced(function, CULPRITS, doing, None, False)
 
 
 class Models(Protocol):
@@ -74,24 +54,13 @@ class Culprits(CulpritFinder):
     def __init__(self, models: Models) -> None:
         self._models = models
         self._told: set[str] = set()
-        self._samples: WeakIdentityMap[Any, weakref.ref[torch.Tensor]] = WeakIdentityMap()
         self._root: weakref.ref[torch.Tensor] | None = None
-        self._looked_at = 0.0
-        self._every = self._steps_left = 1
-        self._looks = 0
-        self._cost = math.inf
 
     def step_ended(self) -> None:
         """The step has ended: its calls are kept no more."""
         self._root = None
         for tracked in self._models.models:
             tracked.calls.kept = None
-
-    def before_update(self, optimizer: Any) -> None:
-        """An optimizer is about to use gradients; now and then a small one of them is looked at, if that is quick."""
-        self._steps_left -= 1
-        if self._steps_left <= 0 and "gradients" not in self._told:
-            self._look_at_gradients(optimizer)
 
     def pass_begins(self, at: At, roots: Any, numbers: list[Number]) -> None:
         """A backward pass is about to begin from these tensors, whose values are the numbers."""
@@ -114,35 +83,15 @@ class Culprits(CulpritFinder):
             self._tell("loss is not finite", known or self._culprit_of_loss(live))
 
     @CULPRITS.fence("looking for what has made gradients not finite")
-    def of_gradients(self, optimizer: Any) -> None:
+    def of_gradients(self, at: At, optimizer: Any) -> None:
         """An optimizer is about to use gradients that are not finite."""
-        found = attribute(optimizer, "found_inf")
-        if "loss" in self._told or is_a(found, torch.Tensor) or not self._may_look("gradients"):
+        if "loss" in self._told or not self._may_look("gradients"):
             return
-        bad = {id(one): one for one in optimized(optimizer) if one.grad is not None and _is_bad(one.grad)}
+        bad = {id(one): one for one in optimized(optimizer) if one.grad is not None and is_bad(one.grad)}
         names = [name for tracked in self._models.models for name, one in tracked.parameters() if id(one) in bad]
         if names:
             self._told.add("gradients")
             self._tell(f"gradients are not finite ({_some(names)})", self._culprit_of_gradients(bad))
-
-    @_fence("looking at gradients")
-    def _look_at_gradients(self, optimizer: Any) -> None:
-        began = perf_counter()
-        reference = self._samples.get(optimizer)
-        sample = None if reference is None else reference()
-        if sample is None or sample.grad is None:
-            sample = _sample(optimizer)
-            if sample is not None:
-                self._samples.set(optimizer, weakref.ref(sample))
-        if sample is not None and _sum_is_bad(sample):
-            self.of_gradients(optimizer)
-        ended = perf_counter()
-        lasted, self._looked_at = (ended - self._looked_at) / self._every, ended
-        # The first looks take longer.
-        self._cost = min(self._cost, ended - began)
-        self._looks += 1
-        often = self._looks < _FIRST_LOOKS
-        self._every = self._steps_left = 1 if often else min(math.ceil(self._cost / (lasted * _SHARE)), _SELDOM)
 
     def _may_look(self, kind: str) -> bool:
         """True if nothing has been told of such values, and they are there to be read."""
@@ -218,7 +167,7 @@ class Culprits(CulpritFinder):
 
     def _known_before(self, leaves: Sequence[torch.Tensor]) -> str:
         """The parameters or the batch that a model was given, where they are not finite; else nothing."""
-        bad = {id(one) for one in leaves if _is_bad(one)}
+        bad = {id(one) for one in leaves if is_bad(one)}
         for tracked in self._models.models:
             names = [name for name, one in tracked.parameters() if id(one) in bad]
             if names:
@@ -228,7 +177,7 @@ class Culprits(CulpritFinder):
             return f"a parameter of the shape {tuple(strange.shape)} had values that are not finite before"
         for tracked in self._models.models:
             for tensor in tensors_in(tracked.calls.kept[:2]) if tracked.calls.kept is not None else ():
-                if type(tensor) in PLAIN_CLASSES and _is_bad(tensor) and kind_of(tensor) == "NaN":
+                if type(tensor) in PLAIN_CLASSES and is_bad(tensor) and kind_of(tensor) == "NaN":
                     rows = f" in {rows_in_words(rows_not_finite(tensor))}" if tensor.dim() else ""
                     return f"the batch that {tracked.names.title} was given has NaN{rows}"
         return ""
@@ -237,24 +186,6 @@ class Culprits(CulpritFinder):
         last = max(live.nodes, default=-1)
         found = [(one, call) for one in self._models.models if (call := one.calls.kept) is not None and call[3] <= last]
         return sorted(found, key=lambda pair: pair[1][3])
-
-
-@apart
-def _sample(optimizer: Any) -> torch.Tensor | None:
-    """The first small parameter of an optimizer that has a gradient: a NaN of later ones comes to it."""
-    for one in optimized(optimizer):
-        if one.grad is not None and one.grad.is_cpu and one.grad.numel() <= _SMALL and has_memory(one.grad):
-            return one
-    return None
-
-
-@apart
-@without_gradients
-def _sum_is_bad(parameter: torch.Tensor) -> bool:
-    if parameter.grad is None or parameter.grad.layout is not torch.strided or not parameter.grad.is_floating_point():
-        return False
-    total = float(parameter.grad.sum())
-    return total - total != 0.0
 
 
 @apart
@@ -267,18 +198,13 @@ def _agrees(live: Graph, call: KeptCall, result: Result) -> bool:
     return agrees(live, call, result)
 
 
-@apart
-def _is_bad(tensor: torch.Tensor) -> bool:
-    return tensor.is_floating_point() and has_memory(tensor) and bool(kind_of(tensor))
-
-
 def _way(live: Graph | None) -> str:
     return "without the compiler, " if live is not None and live.is_compiled else ""
 
 
 def _infinite_output(result: Result) -> Made | None:
     """The operation that has made an output infinite."""
-    return result.operations.infinite if any(_is_bad(one) for one in result.outputs or ()) else None
+    return result.operations.infinite if any(is_bad(one) for one in result.outputs or ()) else None
 
 
 @apart

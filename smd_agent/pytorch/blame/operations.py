@@ -16,6 +16,7 @@ import torch
 from smd_agent.framework.plain_access import is_a
 from smd_agent.interpreter.callers import callers, first_argument
 from smd_agent.pytorch.arrays import has_memory, tensors_in
+from smd_agent.pytorch.own_operations import apart
 from smd_agent.pytorch.tracing import probe
 from smd_agent.pytorch.unnoticed import OwnTensorsOnly
 
@@ -240,3 +241,9 @@ def _has_infinity(args: Any) -> bool:
 
 kind_of = _not_finite
 """The same."""
+
+
+@apart
+def is_bad(tensor: torch.Tensor) -> bool:
+    """True if a tensor has values that are not finite."""
+    return tensor.is_floating_point() and has_memory(tensor) and bool(kind_of(tensor))

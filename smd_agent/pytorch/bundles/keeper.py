@@ -1,14 +1,16 @@
 """Keeper of a run's bundle: what the first step that goes wrong was given, before an update has used its gradients.
 
-A step has gone wrong when a backward pass begins from a loss that is not finite, or when an error ends the program in
-it. In other steps nothing is kept but references to what a model was given.
+A step has gone wrong when a backward pass begins from a loss that is not finite, when an optimizer is about to use
+gradients that are not, or when an error ends the program in it. In other steps nothing is kept but references to what a
+model was given.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from types import FrameType, TracebackType
 from typing import Any, Protocol
 
@@ -25,21 +27,25 @@ from smd_agent.framework.environment import VERSIONS
 from smd_agent.framework.plain_access import is_a
 from smd_agent.framework.series_rows import At
 from smd_agent.interpreter.callers import callers
+from smd_agent.printable import some_of
 from smd_agent.pytorch.arrays import PLAIN_CLASSES
-from smd_agent.pytorch.blame.graph import Graph
+from smd_agent.pytorch.blame.operations import is_bad
 from smd_agent.pytorch.bundles.near_call import arguments, name_of, own_frames, variables
-from smd_agent.pytorch.bundles.operations_kept import graph_of, operations_of
+from smd_agent.pytorch.bundles.operations_kept import gradients_of, graph_of, numbers_of, operations_of
 from smd_agent.pytorch.bundles.raw_bytes import DTYPES, bytes_of, can_be_kept
 from smd_agent.pytorch.model.first_call import FirstCall, GivenCall
 from smd_agent.pytorch.model.tracked_module import TrackedModule
 from smd_agent.pytorch.model.wrappers import named_parameters
 from smd_agent.pytorch.own_operations import fence
-from smd_agent.pytorch.plain_access import held, named_parts
+from smd_agent.pytorch.plain_access import held, named_parts, optimized
 from smd_agent.pytorch.series.every_step import CulpritFinder
 from smd_agent.pytorch.series.late_rows import Number
+from smd_agent.pytorch.torch_compile import has_compiled
 from smd_agent.pytorch.tracing import graph_task, is_opaque
 
 _BUFFERS_MOVED = "buffers such as running means are as the step's own call has left them"
+_NAMED = 3
+_OF_ALL_RANKS = "gradients were those of all ranks together: it may be another one that has made them so"
 _WITH_VALUES = ("-X", "-W", "--check-hash-based-pycs")
 
 
@@ -73,6 +79,9 @@ class BundleKeeper(CulpritFinder):
         self._first = first
         self.most = 0
         self.culprits = CulpritFinder()
+        self._began = time.monotonic()
+        # Of the last backward pass.
+        self._losses: list[Number] = []
 
     def begin(self) -> None:
         """Look at the calls of models from now on."""
@@ -85,15 +94,17 @@ class BundleKeeper(CulpritFinder):
             if type(number) is float and number - number != 0.0:
                 self._keep_loss(at, roots, number)
         self._first.passed = True
+        self._losses = numbers
         self.culprits.pass_begins(at, roots, numbers)
 
     def of_loss(self, roots: Any) -> None:
         """A backward pass is about to begin from values that are not finite."""
         self.culprits.of_loss(roots)
 
-    def before_update(self, optimizer: Any) -> None:
-        """An optimizer is about to use gradients, which may not be finite."""
-        self.culprits.before_update(optimizer)
+    def of_gradients(self, at: At, optimizer: Any) -> None:
+        """An optimizer is about to use gradients that are not finite, or so large that their norm is not."""
+        self._keep_gradients(at, optimizer)
+        self.culprits.of_gradients(at, optimizer)
 
     def step_ended(self) -> None:
         """The current training step has ended."""
@@ -112,7 +123,7 @@ class BundleKeeper(CulpritFinder):
         if call is None or not is_a(error, Exception):
             return
         position = self._run.recorder.interrupted or self._run.recorder.position
-        self._keep(At.current(position), call, guard.describe(error), "", None, [*_frames_of(error.__traceback__)])
+        self._keep(At.current(position), call, guard.describe(error), "", [*_frames_of(error.__traceback__)])
 
     @fence("keeping what has made the loss not finite", BUNDLES)
     def _keep_loss(self, at: At, roots: Any, loss: float) -> None:
@@ -124,9 +135,31 @@ class BundleKeeper(CulpritFinder):
         if own.isdisjoint(map(id, graph.leaves)):
             # It is the loss of another training.
             return
-        self._keep(at, call, f"the loss is {loss}", repr(loss), graph, [*callers()])
+        self._keep(at, call, f"the loss is {loss}", repr(loss), [*callers()], operations_of(graph))
 
-    def _keep(self, at: At, call: GivenCall, why: str, loss: str, graph: Graph | None, frames: list[FrameType]) -> None:
+    @fence("keeping what has made gradients not finite", BUNDLES)
+    def _keep_gradients(self, at: At, optimizer: Any) -> None:
+        call = self._first.call
+        if call is None or graph_task() != -1 or is_opaque():
+            return
+        found = gradients_of(self._run.models)
+        used = {id(one.grad) for one in optimized(optimizer)}
+        bad = [name for name, one in found.items() if id(one) in used and is_bad(one)]
+        if bad:
+            losses = ", ".join(repr(float(number)) for number in self._losses)
+            why = f"gradients of {some_of(bad, _NAMED)} are not finite"
+            self._keep(at, call, why, losses, [*callers()], gradients=numbers_of(found))
+
+    def _keep(
+        self,
+        at: At,
+        call: GivenCall,
+        why: str,
+        loss: str,
+        frames: list[FrameType],
+        operations: Sequence[list[Any]] = (),
+        gradients: Sequence[list[Any]] = (),
+    ) -> None:
         self._first.end()
         # There is one for each run.
         most, self.most = self.most, 0
@@ -155,11 +188,17 @@ class BundleKeeper(CulpritFinder):
             model=call.tracked.names.title,
             casts=[[device, str(dtype).removeprefix("torch.")] for device, dtype in call.casts],
             frames=[name_of(frame) for frame in near],
-            operations=[] if graph is None else operations_of(graph),
+            operations=[*operations],
+            gradients=[*gradients],
             changed=[path for path, one in arguments(call.args, call.kwargs) if id(one) in changed],
-            notes=[_BUFFERS_MOVED] if any(name.startswith(BUFFERS) for name in tensors) else [],
+            notes=[
+                *([_OF_ALL_RANKS] if gradients and ranks > 1 else ()),
+                *([_BUFFERS_MOVED] if any(name.startswith(BUFFERS) for name in tensors) else ()),
+            ],
             words=_words(),
+            compiled=has_compiled(),
             folder=_current_folder(),
+            seconds=round(time.monotonic() - self._began, 1),
             versions=dict(self._run.environment().get(VERSIONS, {})),
         )
         pieces = [header((name, DTYPES[one.dtype], tuple(one.shape)) for name, one in tensors.items())]

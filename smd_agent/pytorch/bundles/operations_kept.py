@@ -1,8 +1,9 @@
-"""Numbers by which two graphs of a loss are compared: one for what each operation has kept for its gradient."""
+"""Numbers by which two steps are compared: of what each operation of a loss has kept for its gradient, of gradients."""
 
 from __future__ import annotations
 
 import zlib
+from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -10,7 +11,8 @@ import torch
 from smd_agent.pytorch.arrays import PLAIN_CLASSES, has_memory, tensors_in
 from smd_agent.pytorch.blame.graph import Graph, saved_by
 from smd_agent.pytorch.blame.replay import RUNNING
-from smd_agent.pytorch.bundles.raw_bytes import bytes_of
+from smd_agent.pytorch.bundles.raw_bytes import bytes_of, can_be_kept
+from smd_agent.pytorch.model.tracked_module import TrackedModule
 from smd_agent.pytorch.own_operations import apart
 
 _MOST = 2000
@@ -35,6 +37,25 @@ def operations_of(graph: Graph) -> list[list[Any]]:
             if left >= 0:
                 number = zlib.crc32(bytes_of(tensor), number)
         found.append([node.name(), number])
+    return found
+
+
+@apart
+def gradients_of(models: Iterable[TrackedModule]) -> dict[str, torch.Tensor]:
+    """The gradients that parameters of models have, by the names of these."""
+    pairs = (pair for tracked in models for pair in tracked.parameters())
+    return {name: one.grad for name, one in pairs if one.is_leaf and one.grad is not None}
+
+
+@apart
+def numbers_of(gradients: dict[str, torch.Tensor]) -> list[list[Any]]:
+    """Name and number of each gradient that is a plain tensor; of many the first ones."""
+    found: list[list[Any]] = []
+    left = _MOST_BYTES
+    for name, one in gradients.items():
+        left -= one.nbytes
+        if type(one) in PLAIN_CLASSES and can_be_kept(one) and left >= 0:
+            found.append([name, zlib.crc32(bytes_of(one))])
     return found
 
 

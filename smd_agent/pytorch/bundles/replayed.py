@@ -1,4 +1,5 @@
-"""A step that is made again by a bundle, in a process that ``replay`` has started: the first that trains such a model.
+"""A step that is made again by a bundle, in a process that ``replay`` has started: the first that trains such a model,
+or the one of the same number.
 
 What the bundle has takes the place of what the program has, in the same tensors: parameters, buffers, the arguments of
 the call, and what variables of the functions above hold. So nothing of the program is called in another way. The
@@ -24,9 +25,9 @@ from smd_agent.framework.plain_access import is_a
 from smd_agent.framework.series_rows import At
 from smd_agent.interpreter.callers import callers
 from smd_agent.pytorch.blame.culprit import in_words
-from smd_agent.pytorch.blame.operations import kind_of, rows_in_words, rows_not_finite
+from smd_agent.pytorch.blame.operations import Made, is_bad, kind_of, rows_in_words, rows_not_finite
 from smd_agent.pytorch.bundles.near_call import arguments, name_of, own_frames, variables
-from smd_agent.pytorch.bundles.operations_kept import graph_of, operations_of
+from smd_agent.pytorch.bundles.operations_kept import gradients_of, graph_of, numbers_of, operations_of
 from smd_agent.pytorch.bundles.raw_bytes import tensor_of
 from smd_agent.pytorch.bundles.watched import WatchedOperations
 from smd_agent.pytorch.model.first_call import FirstCall
@@ -81,10 +82,10 @@ class Replay(CulpritFinder):
         self._order: Order = order_of(text)
         self._recorder = recorder
         self._result = Replayed()
+        self._models: list[TrackedModule] = []
         bundle = read_bundle(Path(self._order.bundle))
         self._bundle = Bundle(0, 0, "", "", "") if bundle is None else bundle
         self._tensors: dict[str, torch.Tensor] = {}
-        self._loaded: set[int] = set()
         self._operations: WatchedOperations | None = None
         self._dtype: torch.dtype | None = getattr(torch, self._order.dtype) if self._order.dtype else None
         self.calls = ReplayedCall(self._before)
@@ -95,24 +96,20 @@ class Replay(CulpritFinder):
         """A backward pass is about to begin from these tensors, whose values are the numbers."""
         if not self._result.reached or self._result.passed:
             return
-        operations, self._operations = self._operations, None
-        if operations is not None:
-            operations.__exit__(None, None, None)  # type: ignore[no-untyped-call]
-        if self._dtype is not None:
-            torch.set_default_dtype(torch.float32)
         result = self._result
         result.passed = True
         values = [float(number) for number in numbers]
         result.loss = ", ".join(map(repr, values))
-        made = None if operations is None else operations.nan
-        if operations is not None and made is None and any(value - value != 0.0 for value in values):
-            made = operations.infinite
-        known = self._given_not_finite((WEIGHTS, GIVEN))
-        if any(value - value != 0.0 for value in values):
-            words = "" if made is None else in_words(made, "what computes the loss")
-            result.maker = known or words or self._given_not_finite((NEAR,))
-        if not self._order.changes:
-            result.differs = self._difference(operations_of(graph_of(roots)))
+        if self._of_gradients:
+            # What is to be seen is yet to come.
+            if self._operations is not None:
+                self._operations.begin_backward()
+            return
+        made = self._stop_watching()
+        if any(map(_is_bad_number, values)):
+            result.maker = self._maker(made)
+            result.alike = _is_bad_number(float(self._bundle.loss or 0.0))
+        self._compare(operations_of(graph_of(roots)), self._bundle.operations)
         self._write()
 
     def run_ends(self) -> None:
@@ -120,13 +117,50 @@ class Replay(CulpritFinder):
         error = getattr(sys, "last_value", None)
         if is_a(error, Exception):
             self._result.error = guard.describe(error)
+        if self._operations is not None and self._result.passed:
+            self._pass_has_ended()
         self._write()
 
     # How it is done.
 
+    @property
+    def _of_gradients(self) -> bool:
+        """True if the step went wrong in its gradients."""
+        return bool(self._bundle.gradients)
+
+    def _pass_has_ended(self) -> None:
+        """Look at the gradients of the pass, which an update is about to use."""
+        result = self._result
+        made = self._stop_watching()
+        found = gradients_of(self._models)
+        result.broken = [name for name, one in found.items() if is_bad(one)]
+        if result.broken:
+            result.maker = self._maker(made)
+            result.alike = True
+        self._compare(numbers_of(found), self._bundle.gradients)
+
+    def _stop_watching(self) -> Made | None:
+        """See no more operations; the one that has made the first value that is not finite."""
+        operations, self._operations = self._operations, None
+        if operations is None:
+            return None
+        operations.__exit__(None, None, None)  # type: ignore[no-untyped-call]
+        if self._dtype is not None:
+            torch.set_default_dtype(torch.float32)
+        return operations.maker
+
+    def _maker(self, made: Made | None) -> str:
+        words = "" if made is None else in_words(made, "what computes the loss")
+        # A mask of -inf is none, as long as something else is.
+        return self._given_not_finite((WEIGHTS, GIVEN), words != "") or words or self._given_not_finite((NEAR,))
+
     def _before(self, tracked: TrackedModule, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         if self._result.passed:
             self._end()
+        if At.current(self._recorder.interrupted or self._recorder.position).mode_step < self._order.at:
+            return
+        if updates.rest:
+            updates.go_on()
         failure = guard.attempt(lambda: self._put_in_place(tracked, args, kwargs))
         if failure is not None:
             self._result.problem = str(failure) if is_a(failure, _Unlike) else guard.describe(failure)
@@ -136,8 +170,8 @@ class Replay(CulpritFinder):
         if not self._tensors:
             content, placed = read_tensors(Path(self._order.bundle))
             self._tensors = {name: tensor_of(content, one) for name, one in placed.items()}
-        if id(tracked) not in self._loaded:
-            self._loaded.add(id(tracked))
+        if tracked not in self._models:
+            self._models.append(tracked)
             self._load(tracked)
         if self._result.reached:
             return
@@ -205,12 +239,12 @@ class Replay(CulpritFinder):
             if is_a(here.get(name), torch.Tensor):
                 _set(here[name], value, device, self._dtype)
 
-    def _given_not_finite(self, kinds: tuple[str, ...]) -> str:
+    def _given_not_finite(self, kinds: tuple[str, ...], masks: bool = False) -> str:
         words = {WEIGHTS: "the weights had", GIVEN: "the batch that the model was given has", NEAR: "there is"}
         for kind in kinds:
             for name, one in self._of(kind).items():
                 bad = kind_of(one) if one.is_floating_point() and one.numel() else ""
-                if bad:
+                if bad and not (masks and bad == "-inf"):
                     rows = (
                         f" in {rows_in_words(rows_not_finite(one), one.shape[0])}"
                         if one.dim() and kind != WEIGHTS
@@ -219,27 +253,46 @@ class Replay(CulpritFinder):
                     return f"{words[kind]} {bad}{rows}: {name.partition('/')[2] if kind != GIVEN else name}"
         return ""
 
-    def _difference(self, operations: list[list[Any]]) -> str:
+    def _compare(self, here: list[list[Any]], there: list[list[Any]]) -> None:
+        result = self._result
+        differs = "" if self._order.changes else self._difference(here, there)
+        # What watches operations keeps the compiler off.
+        result.alike = result.alike and self._bundle.compiled and differs != ""
+        if result.alike:
+            result.maker = f"without the compiler, {result.maker}" if result.maker else ""
+        else:
+            result.differs = differs
+
+    def _difference(self, here: list[list[Any]], there: list[list[Any]]) -> str:
         """In what the step differs from that of the run; nothing where it is the same, bit for bit."""
-        there = self._bundle.operations
         if self._bundle.loss and self._bundle.loss != self._result.loss:
             what = f"the loss is {self._result.loss}, in the run {self._bundle.loss}"
         else:
-            what = "" if operations == there or not there else "the loss is the same"
-        for place, (one, other) in enumerate(zip(operations, there, strict=False)):
+            what = "" if here == there or not there else "the loss is the same"
+        kind = "gradient" if self._of_gradients else "operation"
+        for place, (one, other) in enumerate(zip(here, there, strict=False)):
             if one != other:
-                of = f"{other[0]}, operation {place + 1} of {len(there)}"
+                of = f"{other[0]}, {kind} {place + 1} of {len(there)}"
                 same = one[0] == other[0]
                 return f"{what}; {of}, has {'other values' if same else f'become {one[0]}'}"
         return what
 
     def _end(self) -> NoReturn:
+        if self._operations is not None and self._result.passed:
+            self._pass_has_ended()
         self._write()
         raise TrainingStopped(self._recorder.position.step, _WHY)
 
     def _write(self) -> None:
+        if self._result.differs:
+            # It is another step.
+            self._result.maker = ""
         path = Path(self._order.result)
         replace_file(path.parent, path.name, text_of(self._result).encode())
+
+
+def _is_bad_number(value: float) -> bool:
+    return value - value != 0.0
 
 
 class _Unlike(Exception):

@@ -6,10 +6,13 @@ from typing import Any
 
 import torch
 
-from smd_agent.pytorch.blame.operations import Operations, Place
+from smd_agent.pytorch.blame.operations import Made, Operations, Place
 from smd_agent.pytorch.blame.replay import is_known
 from smd_agent.pytorch.tracing import graph_task
 
+# What of the program runs in a backward pass is called from it, as what a checkpoint computes again.
+_BACKWARD: Any = getattr(torch.autograd.graph, "_engine_run_backward", None)
+_CODE = None if _BACKWARD is None else _BACKWARD.__code__
 _LOW = (torch.float16, torch.bfloat16, torch.float32)
 
 
@@ -23,8 +26,19 @@ class WatchedOperations(Operations):  # type: ignore[no-untyped-call]
     """
 
     def __init__(self, layers: dict[int, str], rows: int, dtype: torch.dtype | None) -> None:
-        super().__init__(iter(()), layers, rows, None, is_known)
+        super().__init__(iter(()), layers, rows, _CODE, is_known)
         self._dtype = dtype
+        self._of_forward: Made | None = None
+
+    @property
+    def maker(self) -> Made | None:
+        """The operation that has made a value that is not finite: in the backward pass, if one has begun."""
+        return self.nan or self.infinite or self._of_forward
+
+    def begin_backward(self) -> None:
+        """A backward pass begins, from values that are finite: what was not has not reached them."""
+        self._of_forward = self.maker
+        self.nan = self.infinite = None
 
     def let_through(self, func: Any, args: Any, kwargs: Any) -> Any:
         """The result of an operation."""
@@ -36,5 +50,5 @@ class WatchedOperations(Operations):  # type: ignore[no-untyped-call]
         """Go on: the program's own code runs."""
 
     def place(self) -> Place | None:
-        """The line of the program's that is running; None in a backward pass."""
-        return None if graph_task() != -1 else super().place()
+        """The line of the program's that is running; None in a backward pass that runs none."""
+        return super().place() if _CODE is not None or graph_task() == -1 else None

@@ -53,8 +53,8 @@ class CulpritFinder:
     def of_loss(self, roots: Any) -> None:
         """A backward pass is about to begin from values that are not finite."""
 
-    def before_update(self, optimizer: Any) -> None:
-        """An optimizer is about to use gradients, which may not be finite."""
+    def of_gradients(self, at: At, optimizer: Any) -> None:
+        """An optimizer is about to use gradients that are not finite, or so large that their norm is not."""
 
     def step_ended(self) -> None:
         """The current training step has ended."""
@@ -137,9 +137,11 @@ class EveryStep:
             if self._recorder.series.wanted and not self._threads.trains_beside():
                 self._norms.before_update(optimizer)
         elif self._takes():
-            self.culprits.before_update(optimizer)
-            self._norms.before_update(optimizer)
-            self._norms.uses_gradients(optimizer)
+            norms = self._norms
+            norms.before_update(optimizer)
+            norms.uses_gradients(optimizer)
+            if norms.broken.are_used(optimizer, norms.gradients.total):
+                self.culprits.of_gradients(self._now.at, optimizer)
 
     @fence("looking at an update")
     def after_update(self, optimizer: Any, ends: bool) -> None:

@@ -16,6 +16,7 @@ from smd_agent.pytorch.device import free_memory
 from smd_agent.pytorch.model.tracked_module import TrackedModule
 from smd_agent.pytorch.own_operations import apart, without_gradients
 from smd_agent.pytorch.plain_access import optimized
+from smd_agent.pytorch.series.broken_gradients import BrokenGradients
 from smd_agent.pytorch.series.clip_norms import ClipNorms
 from smd_agent.pytorch.series.late_rows import LateRows, Number, Part
 from smd_agent.pytorch.series.lengths import lengths_of, measured_parts, together
@@ -95,12 +96,14 @@ class Norms:
     Attributes:
         gradients, updates: those of the step that is under way.
         clipped: what the program has measured itself.
+        broken: tells of gradients that are not finite.
     """
 
     def __init__(self, models: Callable[[], Iterable[TrackedModule]], budget: float) -> None:
         self._parameters = NamedParameters(models)
         self.gradients, self.updates = _Taken(0.3 * budget, 0), _Taken(0.2 * budget, 1)
         self.clipped = ClipNorms()
+        self.broken = BrokenGradients(0.1 * budget)
         # How many gradients an optimizer's update has used when they were measured last, by its id.
         self._counts: dict[int, int] = {}
         # By id of the optimizer whose update is under way.

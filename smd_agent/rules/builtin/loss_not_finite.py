@@ -85,7 +85,7 @@ _CAUSES = {
 
 
 # What tells more than the advice of causes that are guesses.
-_AGAIN = "{command} makes this step again, and names the operation, the line and the rows of the batch"
+_AGAIN = "{command} makes the step again that went wrong, and names the operation, the line and the rows of the batch"
 _DIVERGING = ("diverged", "growing")
 _NEVER = (
     "This metric cannot be computed of this data, as an AUC where all labels are of one class, or divides by 0;"
