@@ -17,6 +17,9 @@ pytest.register_assert_rewrite("harness")
 HERE = Path(__file__).parent
 # Threads of OpenMP wait without using the processors, which several tests share.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+# A shell that runs tests in the background has them, and what they start, ignore Ctrl-C.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 # Seconds that files take, by "make durations". The longest come first, so that no processor waits for one at the end;
 # before them those that nobody has measured.
 DURATIONS = json.loads((HERE / "durations.json").read_text())

@@ -33,8 +33,8 @@ class Severity(enum.Enum):
 _ORDER = [*Severity]
 _LOSS = f"{PREFIX}loss"
 
-# Of those that begin at the same step, these stand behind the others, which are mistakes of the program or the data:
-# a loss that breaks names its cause, what layers do follows from that, and what becomes of tensors from all of it.
+# These stand behind the others, which are mistakes of the program or the data. Of those that begin at the same step a
+# loss that breaks names its cause, what layers do follows from that, and what becomes of tensors from all of it.
 _FOLLOWING = {
     **dict.fromkeys(("LossAtGuessing", "LossExploding", "LossNotFinite"), 1),
     **dict.fromkeys(("DeadRelu", "SaturatedActivation", "VanishingGradient"), 2),
@@ -81,10 +81,11 @@ class Finding:
     every_step: bool = False
 
     @property
-    def order(self) -> tuple[int, int, int, str, str]:
-        """The key that findings are sorted by, of severity, first step, what explains others, rule and tensor."""
+    def order(self) -> tuple[int, bool, int, int, str, str]:
+        """The key that findings are sorted by: severity, causes before what follows, first step, rule and tensor."""
         follows = _FOLLOWING.get(self.rule, 0)
-        return _ORDER.index(self.severity), self.global_step, follows, self.rule, self.tensor or ""
+        severity, name = _ORDER.index(self.severity), self.tensor or ""
+        return severity, follows > 0, self.global_step, follows, self.rule, name
 
     def to_json(self) -> dict[str, Any]:
         """Return an object for JSON; numbers that are not finite are text, such as ``"nan"``."""

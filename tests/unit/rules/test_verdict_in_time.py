@@ -58,6 +58,14 @@ def test_at_one_step_the_loss_that_is_not_finite_stands_before_what_follows_from
     assert said == "2 findings: loss; not finite"
 
 
+def test_a_mistake_stands_before_what_follows_from_it_whichever_began_first():
+    said = line(
+        finding("LossNotDecreasing", WARNING, step=0, short="loss rises"),
+        finding("ConstantLabels", WARNING, step=40, short="sorted labels"),
+    )
+    assert said == "2 findings: sorted labels; loss rises"
+
+
 def test_what_began_first_stands_first():
     said = line(finding("ExplodingTensor", short="not finite"), finding("LossNotFinite", step=9, short="loss"))
     assert said == "2 findings: not finite; loss"
