@@ -18,6 +18,8 @@ from typing import Any
 from harness.runner import SITE_HOOK
 
 from robustness.training import EVERYTHING, Training
+from smd_agent.formats.messages import Event
+from smd_agent.formats.tfrecord import FRAME_BYTES, read_record
 
 CHECKPOINTS, METRICS, BOARD, BEFORE, WAY = "checkpoints", "metrics", "board", "before", "way"
 ADDRESS = "s3://bucket/run"
@@ -81,8 +83,18 @@ class Job(Training):
             **super().keeps(folder),
             "metrics": sum(len(path.read_text().splitlines()) for path in (folder / METRICS).glob("*.json")),
             "states": [state["latest-mode-step"] for state in noted],
-            "bytes for TensorBoard": sum(path.stat().st_size for path in (folder / BOARD).rglob("*tfevents*")),
+            "events for TensorBoard": sum(map(_saved_in, (folder / BOARD).rglob("*tfevents*"))),
         }
+
+
+def _saved_in(path: Path) -> int:
+    """The number of events of saved steps; a kill may cost rows of the series."""
+    data, found, place = path.read_bytes(), 0, 0
+    while place < len(data):
+        payload = bytes(read_record(data, place))
+        found += not any(value.tag.startswith("series/") for value in Event.FromString(payload).summary.value)
+        place += len(payload) + FRAME_BYTES
+    return found
 
 
 @dataclass
