@@ -24,6 +24,7 @@ class RepeatedBatch(BuiltInRule):
     evidence = {"in_a_row": "how many steps in a row had the same inputs by then"}
     cause = "All data is one batch, or the loader hands out the same one: an iterator that is made anew in each step"
     advice = "If the data is more than one batch, make the iterator once, before the loop, and shuffle"
+    short = "the same batch in each step: {}"
 
     def start(self) -> None:
         """Begin with nothing seen."""
