@@ -193,7 +193,7 @@ class _Updates(ToldUpdates[UpdateListener]):
                     # As ``TrainingSteps.updated`` does it.
                     position.awaits_update = False
                     position.updated = True
-                    marks.version = getattr(marks.first(), "_version", -1)
+                    marks.note_first()
                     if marks.several:
                         marks.note()
                     if listener is not None:

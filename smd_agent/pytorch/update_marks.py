@@ -12,11 +12,16 @@ import torch
 from torch.nn.parameter import UninitializedParameter
 
 from smd_agent.framework.plain_access import in_class, is_a
+from smd_agent.pytorch.own_operations import apart
+from smd_agent.pytorch.tracing import probe
 
 ByModel = Iterable[Iterable[torch.Tensor]]
 
 # Of such a class the program's own functions are not called for an attribute.
 _PLAIN = in_class(torch.nn.Parameter, "__torch_function__")
+
+
+_function_modes = probe(torch, "_C._len_torch_function_stack", 1)
 
 
 class UpdateMarks:
@@ -44,6 +49,12 @@ class UpdateMarks:
         self._marks.clear()
         self.first, self.several = _gone, False
 
+    def note_first(self) -> None:
+        """An update has taken place; of several marks the others have to be noted, too."""
+        # A mode of the program's sees even that.
+        self.version = _version_apart(self.first()) if _function_modes() else getattr(self.first(), "_version", -1)
+
+    @apart
     def note(self) -> None:
         """An update has taken place."""
         marked = [mark() for mark, _, _ in self._marks] if self._marks else [*map(_mark_of, self._models())]
@@ -61,6 +72,11 @@ class UpdateMarks:
         return bool(marked) and all(
             one is not None and known.get(id(one)) == (one.dtype, one._version) for one in marked
         )
+
+
+@apart
+def _version_apart(marked: torch.Tensor | None) -> int:
+    return getattr(marked, "_version", -1)
 
 
 def _gone() -> None:
