@@ -58,11 +58,10 @@ class BrokenGradients:
     def _look(self, optimizer: Any) -> bool:
         began = perf_counter()
         reference = self._samples.get(optimizer)
-        sample = None if reference is None else reference()
-        if sample is None or sample.grad is None:
-            sample = _sample(optimizer)
-            if sample is not None:
-                self._samples.set(optimizer, weakref.ref(sample))
+        known = None if reference is None else reference()
+        sample = _sample(optimizer, known)
+        if sample is not None and sample is not known:
+            self._samples.set(optimizer, weakref.ref(sample))
         found = sample is not None and _sum_is_bad(sample)
         ended = perf_counter()
         lasted, self._looked_at = (ended - self._looked_at) / self._every, ended
@@ -81,8 +80,10 @@ def _may_skip(optimizer: Any) -> bool:
 
 
 @apart
-def _sample(optimizer: Any) -> torch.Tensor | None:
+def _sample(optimizer: Any, known: torch.Tensor | None) -> torch.Tensor | None:
     """The first small parameter of an optimizer that has a gradient: a NaN of later ones comes to it."""
+    if known is not None and known.grad is not None:
+        return known
     for one in optimized(optimizer):
         if one.grad is not None and one.grad.is_cpu and one.grad.numel() <= _SMALL and has_memory(one.grad):
             return one
