@@ -23,7 +23,7 @@ ENDS = ("error", "exit", "SIGINT", "SIGTERM")
 TRAIN = ModeKeys.TRAIN
 
 
-@pytest.fixture(params=["tensorflow", "torch"])
+@pytest.fixture(params=["tensorflow", "torch"] if hasattr(keras, "ops") else ["tensorflow"])
 def run(request, runner):
     def run_with(*words, config=CONFIG):
         both = run_both(

@@ -18,6 +18,13 @@ parser.add_argument("--function", action="store_true")
 args = parser.parse_args()
 
 
+def named(variable):
+    """Layer and variable; Keras 2 has no paths."""
+    if hasattr(variable, "path"):
+        return variable.path.partition("/")[2]
+    return variable.name.rpartition(":")[0]
+
+
 class Ends(keras.callbacks.Callback):
     def __init__(self):
         super().__init__()
@@ -46,10 +53,10 @@ class Changes(keras.callbacks.Callback):
 
 
 def leave(model):
-    np.savez("weights.npz", **{one.path.partition("/")[2]: np.asarray(one) for one in model.trainable_variables})
+    np.savez("weights.npz", **{named(one): np.asarray(one) for one in model.trainable_variables})
     for one in model.get_weights():
         print(one.astype("float64").sum())
-    print(keras.random.uniform(()))
+    print(keras.random.uniform(()) if hasattr(keras, "random") else np.random.rand())
 
 
 def train():
