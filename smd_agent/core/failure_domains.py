@@ -44,7 +44,6 @@ class Failures:
     def begin_anew(self) -> None:
         """Forget all of them."""
         self.noted.clear()
-        self.saved_steps = 0
         for domain in self.domains:
             domain.begin_anew()
 

@@ -19,6 +19,10 @@ class Reference(weakref.ref[K]):
     __slots__ = ()
 
 
+def to_nothing() -> None:
+    """The reference that refers to nothing yet."""
+
+
 class WeakIdentityMap(Generic[K, V]):
     """A value for each of some objects, which are held weakly."""
 

@@ -6,13 +6,14 @@ Whatever changes a parameter in place gives it another version, but for what goe
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from weakref import ref
 
 import torch
 from torch.nn.parameter import UninitializedParameter
 
 from smd_agent.framework.plain_access import in_class, is_a
+from smd_agent.framework.weak_references import Reference, to_nothing
 from smd_agent.pytorch.own_operations import apart
+from smd_agent.pytorch.torch_compile import leave_uncompiled
 from smd_agent.pytorch.tracing import probe
 
 ByModel = Iterable[Iterable[torch.Tensor]]
@@ -37,17 +38,17 @@ class UpdateMarks:
     __slots__ = ("_marks", "_models", "first", "several", "version")
 
     def __init__(self) -> None:
-        self.first: Callable[[], torch.Tensor | None] = _gone
+        self.first: Callable[[], torch.Tensor | None] = to_nothing
         self.version = -1
         self.several = False
         self._models: Callable[[], ByModel] = tuple
-        self._marks: list[tuple[ref[torch.Tensor], torch.dtype, int]] = []
+        self._marks: list[tuple[Reference[torch.Tensor], torch.dtype, int]] = []
 
     def follow(self, models: Callable[[], ByModel]) -> None:
         """Mark the parameters of these models, by the model, as the next update leaves them."""
         self._models = models
         self._marks.clear()
-        self.first, self.several = _gone, False
+        self.first, self.several = to_nothing, False
 
     def note_first(self) -> None:
         """An update has taken place; of several marks the others have to be noted, too."""
@@ -58,7 +59,7 @@ class UpdateMarks:
     def note(self) -> None:
         """An update has taken place."""
         marked = [mark() for mark, _, _ in self._marks] if self._marks else [*map(_mark_of, self._models())]
-        self._marks = [(ref(one), one.dtype, one._version) for one in marked if one is not None]
+        self._marks = [(Reference(one), one.dtype, one._version) for one in marked if one is not None]
         self.several = len(self._marks) > 1
         if self._marks:
             self.first, _, self.version = self._marks[0]
@@ -74,13 +75,12 @@ class UpdateMarks:
         )
 
 
+leave_uncompiled(UpdateMarks.note_first, with_callees=True)
+
+
 @apart
 def _version_apart(marked: torch.Tensor | None) -> int:
     return getattr(marked, "_version", -1)
-
-
-def _gone() -> None:
-    return None
 
 
 def _mark_of(parameters: Iterable[torch.Tensor]) -> torch.Tensor | None:

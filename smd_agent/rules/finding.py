@@ -82,7 +82,7 @@ class Finding:
 
     @property
     def order(self) -> tuple[int, bool, int, int, str, str]:
-        """The key that findings are sorted by: severity, causes before what follows, first step, rule and tensor."""
+        """The sort key of findings, by severity, causes before what follows, first step, rule and tensor."""
         follows = _FOLLOWING.get(self.rule, 0)
         severity, name = _ORDER.index(self.severity), self.tensor or ""
         return severity, follows > 0, self.global_step, follows, self.rule, name

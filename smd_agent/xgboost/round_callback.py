@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
 from typing import Any
 
 from xgboost.callback import TrainingCallback
@@ -10,10 +9,7 @@ from xgboost.core import XGBoostError
 
 from smd_agent.core.failure_domains import STEPS
 from smd_agent.framework.boosting import rounds
-from smd_agent.framework.boosting.rounds import RoundRecorder
-from smd_agent.framework.boosting.saved_round import SavedRounds
 from smd_agent.framework.plain_access import attribute
-from smd_agent.framework.series_pauses import StepsAtRest
 from smd_agent.xgboost.plain_access import plain
 
 
@@ -24,16 +20,8 @@ class Rounds(rounds.Rounds, TrainingCallback):
     XGBoost 2 it keeps callbacks in a set, so a round that was missed for this reason is saved when training ends.)
     """
 
-    def __init__(
-        self,
-        steps: RoundRecorder,
-        saved: SavedRounds,
-        rests: StepsAtRest | None = None,
-        saves_last: Callable[[], Collection[str]] | None = None,
-    ) -> None:
-        super().__init__(steps, saved, rests, saves_last)
-        self._rounds_before: int | None = None
-        self._open: tuple[Any, int, Any] | None = None
+    _rounds_before: int | None = None
+    _open: tuple[Any, int, Any] | None = None
 
     def before_training(self, model: Any) -> Any:
         """Find out the number of the first step."""

@@ -13,7 +13,10 @@ from harness.compare import assert_untouched, run_both
 from harness.runner import SUBJECTS
 
 import smd_agent.pytorch as smd
+from smd_agent import session
+from smd_agent.core.failure_domains import failures
 from smd_agent.core.modes import ModeKeys
+from smd_agent.core.overhead import overhead
 from smd_agent.framework import left_weights
 from smd_agent.pytorch.model import gone_models
 
@@ -123,6 +126,18 @@ def test_nobody_waits_long_for_them(out, monkeypatch, longest, steps):
     kept = train(hook)
     hook.close()
     assert smd.create_trial(out).steps() == steps
+    assert kept
+
+
+def test_the_time_of_hooks_that_the_program_has_let_go_of_is_that_of_their_steps(out, monkeypatch):
+    monkeypatch.setattr(failures, "saved_steps", 10)
+    monkeypatch.setattr(overhead, "_seconds", 20.0)
+    session.forget()
+    hook = smd.Hook(out, save_config=smd.SaveConfig(save_interval=2), include_collections=["weights"])
+    hook.saves_last = True
+    kept = train(hook)
+    hook.close()
+    assert smd.create_trial(out).steps() == [0, 2, 4, 5]
     assert kept
 
 

@@ -16,6 +16,8 @@ from robustness.limits import Result
 from robustness.survival import Survived
 from robustness.training import Training
 from smd_agent.core.modes import ModeKeys
+from smd_agent.formats.messages import Event
+from smd_agent.formats.tfrecord import FOOTER, frame_header
 from smd_agent.storage.run_writer import RunWriter
 
 COLLECTIONS = '{"collections": {}, "_meta": {"num_workers": 1}}'
@@ -125,24 +127,32 @@ def test_an_index_of_a_step_that_another_one_has_taken_is_noticed(training, tmp_
         training.check_listed(root)
 
 
+def board_record(tag):
+    """A record of TensorBoard's with a scalar of this name, as text."""
+    event = Event()
+    event.summary.value.add(tag=tag, simple_value=1.0)
+    payload = event.SerializeToString()
+    return (frame_header(len(payload)) + payload + FOOTER).decode("latin-1")
+
+
 def test_of_a_job_what_is_beside_its_run_is_missed(tmp_path):
     job = Job("", ())
     files = {
         "metrics/7.json": '{"Value": 1}\n{"Value": 2}\n',
         "checkpoints/metadata.json": '[{"latest-mode-step": {"TRAIN": 9}}, {"latest-mode-step": {"TRAIN": 19}}]',
-        "board/run/events.out.tfevents.1": "12345",
+        "board/run/events.out.tfevents.1": "".join(map(board_record, ("loss", "series/loss", "series/seconds"))),
     }
     write(tmp_path / "run" / "host-0")
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(parents=True)
-        (tmp_path / name).write_text(text)
+        (tmp_path / name).write_text(text, "latin-1")
     whole = job.keeps(tmp_path)
     states = [{"TRAIN": 9}, {"TRAIN": 19}]
-    assert whole == {"steps": STEPS, "metrics": 2, "states": states, "bytes for TensorBoard": 5}
+    assert whole == {"steps": STEPS, "metrics": 2, "states": states, "events for TensorBoard": 1}
     for name, text in files.items():
         (tmp_path / name).unlink()
         assert job.keeps(tmp_path) != whole
-        (tmp_path / name).write_text(text)
+        (tmp_path / name).write_text(text, "latin-1")
     index_files(tmp_path / "run" / "host-0")[0].unlink()
     assert job.keeps(tmp_path) == {**whole, "steps": STEPS - 1}
 

@@ -16,7 +16,7 @@ from smd_agent.framework.keras.step_function import StepFunction
 from smd_agent.framework.keras.types import Call, Model
 from smd_agent.framework.plain_access import is_a
 from smd_agent.framework.replaced_functions import Make, is_ours, replace, replaced
-from smd_agent.framework.weak_references import Reference
+from smd_agent.framework.weak_references import Reference, to_nothing
 
 _FUNCTIONS = {"train": ModeKeys.TRAIN, "test": ModeKeys.EVAL, "predict": ModeKeys.PREDICT}
 
@@ -39,7 +39,7 @@ class KerasWatch(Generic[H, C]):
         self._source = source
         self._current: Current[C] = Current()
         self._makers: dict[str, Call] = {}
-        self._fitted: Callable[[], Model | None] = _none
+        self._fitted: Callable[[], Model | None] = to_nothing
         # How many of the calls by which a program runs a model's steps are going on, one inside of the other.
         self._depth = 0
 
@@ -168,10 +168,6 @@ class KerasWatch(Generic[H, C]):
         logs = logs_in(step.last) if is_a(step, StepFunction) else None
         if hook is not None and logs is not None and hook.position.clock is hook.recorder.clock_for(ModeKeys.TRAIN):
             hook.save_training(logs)
-
-
-def _none() -> None:
-    return None
 
 
 def is_watched(trainer: type) -> bool:

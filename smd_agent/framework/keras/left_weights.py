@@ -16,7 +16,7 @@ from smd_agent.core.value_writing import Captured
 from smd_agent.framework.keras.plain_access import attribute, variables_in
 from smd_agent.framework.keras.types import Model, Variable
 from smd_agent.framework.keras.variables import ModelVariables
-from smd_agent.framework.weak_references import Reference
+from smd_agent.framework.weak_references import Reference, to_nothing
 
 _LARGEST = 1 << 14
 # The first and the last ones of a model.
@@ -32,7 +32,7 @@ class LeftWeights:
 
     def __init__(self, to_array: Callable[[Any], Captured | None]) -> None:
         self._to_array = to_array
-        self._model: Callable[[], Model | None] = _none
+        self._model: Callable[[], Model | None] = to_nothing
         self._variables: ModelVariables | None = None
         self._chosen: list[Callable[[], Variable | None]] = []
         self._step = -1
@@ -72,7 +72,3 @@ def _is_small(shape: Iterable[int] | None) -> bool:
 
 def _equal(one: npt.NDArray[Any], other: npt.NDArray[Any]) -> bool:
     return one.dtype == other.dtype and np.array_equal(one, other, equal_nan=one.dtype.kind == "f")
-
-
-def _none() -> None:
-    return None

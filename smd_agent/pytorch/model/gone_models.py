@@ -7,11 +7,11 @@ part of a circle, the garbage collector ends both at once, and that seldom happe
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from weakref import ref
 
 import torch
 
 from smd_agent.core.failure_domains import WEIGHTS
+from smd_agent.framework.weak_references import Reference
 from smd_agent.pytorch.model.tracked_module import TrackedModule
 from smd_agent.pytorch.own_operations import fence
 from smd_agent.pytorch.tracing import is_opaque
@@ -20,7 +20,7 @@ from smd_agent.pytorch.update_marks import UpdateMarks
 LARGEST = 64 << 20
 """Bytes of the parameters that are kept, at most: what the program lets go of is to make room."""
 
-NamedRefs = list[tuple[str, ref[torch.nn.Parameter]]]
+NamedRefs = list[tuple[str, Reference[torch.nn.Parameter]]]
 
 
 class GoneModels:
@@ -34,7 +34,7 @@ class GoneModels:
     def __init__(self, marks: UpdateMarks, ended: Callable[[], int]) -> None:
         self._marks = marks
         self._ended = ended
-        self._watched: list[ref[torch.nn.Module]] = []
+        self._watched: list[Reference[torch.nn.Module]] = []
         self._kept: dict[str, torch.Tensor] = {}
         self._kept_at = -1
 
@@ -44,8 +44,8 @@ class GoneModels:
         self._watched = [one for one in self._watched if one() is not None]
         model = tracked.model
         if model is not None:
-            pairs = [(name, ref(parameter)) for name, parameter in tracked.parameters()]
-            self._watched.append(ref(model, lambda _: self._keep(pairs)))
+            pairs = [(name, Reference(parameter)) for name, parameter in tracked.parameters()]
+            self._watched.append(Reference(model, lambda _: self._keep(pairs)))
 
     def weights(self) -> Mapping[str, torch.Tensor]:
         """The weights by name, as the training step that has ended last has left them; none where that is not known."""

@@ -1,12 +1,15 @@
 """Trainings by `fit` that end in several ways, and write down the weights that they leave."""
 
 import argparse
-import os
 import signal
 import sys
+from pathlib import Path
 
 import keras
 import numpy as np
+
+sys.path.append(str(Path(__file__).parents[1] / "shared"))
+from ends import end_by
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--end", default="returns")
@@ -32,14 +35,8 @@ class Ends(keras.callbacks.Callback):
 
     def on_train_batch_begin(self, batch, logs=None):
         self.batches += 1
-        if self.batches != args.stop_at + 1:
-            return
-        if args.end == "error":
-            raise ValueError("the data are broken")
-        if args.end == "exit":
-            sys.exit(3)
-        if args.end in ("SIGINT", "SIGTERM"):
-            os.kill(os.getpid(), getattr(signal, args.end))
+        if self.batches == args.stop_at + 1:
+            end_by(args.end)
 
 
 class Changes(keras.callbacks.Callback):

@@ -2,13 +2,16 @@
 
 import argparse
 import copy
-import os
 import signal
 import sys
+from pathlib import Path
 
 import numpy as np
 import torch
 from torch import nn
+
+sys.path.append(str(Path(__file__).parents[1] / "shared"))
+from ends import end_by
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--end", default="returns")
@@ -29,15 +32,6 @@ class Net(nn.Module):
         return self.head(self.body(x))
 
 
-def end_now():
-    if args.end == "error":
-        raise ValueError("the data are broken")
-    if args.end == "exit":
-        sys.exit(3)
-    if args.end in ("SIGINT", "SIGTERM"):
-        os.kill(os.getpid(), getattr(signal, args.end))
-
-
 def leave(model):
     np.savez("weights.npz", **{name: one.detach().numpy() for name, one in model.named_parameters()})
     for one in model.parameters():
@@ -52,12 +46,12 @@ def train(model):
     try:
         for number in range(25):
             if number == args.stop_at and not args.amid:
-                end_now()
+                end_by(args.end)
             optimizer.zero_grad()
             loss = nn.functional.cross_entropy(model(x[number]), y[number])
             loss.backward()
             if number == args.stop_at and args.amid:
-                end_now()
+                end_by(args.end)
             optimizer.step()
             if number == 12:
                 best = copy.deepcopy(model.state_dict())

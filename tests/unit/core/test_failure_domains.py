@@ -13,6 +13,7 @@ from smd_agent.core.failure_record import Failure
 def fresh(monkeypatch):
     """Nothing has failed yet, and no domain of the test's stays."""
     monkeypatch.setattr(guard.lines, "said", set())
+    monkeypatch.setattr(failures, "saved_steps", 0)
     monkeypatch.setattr(failures, "domains", [*failures.domains])
     monkeypatch.setattr(failures, "where", lambda: (failures.saved_steps - 1, "TRAIN"))
     session.forget()
