@@ -40,7 +40,7 @@ class Series:
         output = self._output
         return not (SERIES.off or output.off or output.writes is False) and output.sink.series.takes_rows
 
-    # It is called in every step: what counts the agent's time in saved steps is left out, and ``wanted`` is not asked.
+    # Called in every step: the fences leave out what counts the agent's time in saved steps.
     @partial(guard.fenced, domain=SERIES, doing="adding a row", then=None, again=False)
     def add(self, table: str, names: tuple[str, ...], values: Sequence[float]) -> None:
         """Take the numbers of the current step; only where they are ``wanted``.
@@ -54,10 +54,16 @@ class Series:
         clock = position.clock
         self._output.sink.series.add(table, position.step, clock.mode, clock.step, names, values)
 
-    @SERIES.fence("adding a row")
+    @partial(guard.fenced, domain=SERIES, doing="adding a row", then=None, again=False)
     def add_at(
         self, table: str, step: int, mode: ModeKeys, mode_step: int, names: tuple[str, ...], values: Sequence[float]
     ) -> None:
         """Take numbers of any step, such as those of an accelerator, which come late; ``mode_step`` is in its mode."""
         if self.wanted:
-            self._output.sink.series.add(table, step, mode, mode_step, names, values)
+            self.take(table, step, mode, mode_step, names, values)
+
+    def take(
+        self, table: str, step: int, mode: ModeKeys, mode_step: int, names: tuple[str, ...], values: Sequence[float]
+    ) -> None:
+        """The same in a function that is fenced, and where they are ``wanted``."""
+        self._output.sink.series.add(table, step, mode, mode_step, names, values)

@@ -41,6 +41,7 @@ class SeriesFile:
         size: bytes in the file.
         waiting: rows that are not in it.
         is_quick: whether it is open, on a disk of this machine.
+        looked_at: when it was last made sure that the file is there; in seconds since the epoch.
         is_handed: whether the writer thread is to write what waits, and has not yet.
     """
 
@@ -53,7 +54,7 @@ class SeriesFile:
         self.is_handed = False
         self._descriptor = -1
         self._number = (0, 0)
-        self._looked_at = 0.0
+        self.looked_at = 0.0
 
     @property
     def is_open(self) -> bool:
@@ -120,10 +121,10 @@ class SeriesFile:
         Raises:
             OSError: that cannot be done; what is there stays, and the rows wait.
         """
-        if not 0 <= now - self._looked_at < LOOK_SECONDS:
+        if not 0 <= now - self.looked_at < LOOK_SECONDS:
             if not self.is_in_place():
                 return False
-            self._looked_at = now
+            self.looked_at = now
         rows = self.take()
         try:
             self.append(rows)

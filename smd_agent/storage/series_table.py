@@ -60,16 +60,17 @@ class SeriesTable:
 
     Attributes:
         columns: of the rows that come out.
+        names: of the values that come in, as the last ``fit`` has said.
         thinning: of the rows.
     """
 
     def __init__(self, table: str, limit: int) -> None:
         self.columns: tuple[str, ...] = ()
+        self.names: tuple[str, ...] | None = None
         self.thinning = Thinning(limit)
         self._table = table
         self._number = NARROW if table == PARAMETERS_TABLE else WIDE
         self._layouts = 0
-        self._names: tuple[str, ...] | None = None
         # Where each column's number stands in the values; None where they are the columns.
         self._places: list[int] | None = None
         self._loss_at = -1
@@ -82,8 +83,6 @@ class SeriesTable:
 
     def fit(self, names: tuple[str, ...]) -> bool:
         """Make ready for rows of these names; True if the columns have changed."""
-        if names is self._names:
-            return False
         new = tuple(name for name in dict.fromkeys(names) if name not in {*self.columns})
         has_changed = bool(new) and self._layouts < MOST_LAYOUTS
         if has_changed:
@@ -93,7 +92,7 @@ class SeriesTable:
         places = {name: place for place, name in enumerate(names)}
         self._places = None if names == self.columns else [places.get(name, -1) for name in self.columns]
         self._loss_at = places.get(LOSS, -1)
-        self._names = names
+        self.names = names
         return has_changed
 
     def row(self, step: int, mode: ModeKeys, mode_step: int, seconds: float, values: Sequence[float]) -> bytes:

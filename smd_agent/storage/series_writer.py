@@ -19,6 +19,7 @@ from typing import NamedTuple, Protocol
 from smd_agent import guard
 from smd_agent.core.modes import ModeKeys
 from smd_agent.storage.local_disks import is_local
+from smd_agent.storage.series_file import LOOK_SECONDS as FILE_LOOK_SECONDS
 from smd_agent.storage.series_file import SeriesFile
 from smd_agent.storage.series_table import SeriesTable
 from smd_agent.storage.writer_thread import Job
@@ -134,6 +135,7 @@ class SeriesWriter:
 
     Attributes:
         after: the step that this start of the run goes on after; -1 if it begins one.
+        takes_rows: whether rows are taken.
     """
 
     def __init__(self, limits: Mapping[str, int], disk: SeriesDisk) -> None:
@@ -152,15 +154,11 @@ class SeriesWriter:
         # The run's folder, where it is on a disk of this machine: there, files are made by the thread of their row.
         self._place: Path | None = None
         self._tables = {name: _Table(name, limit) for name, limit in self._limits.items()}
+        self.takes_rows = bool(self._tables)
         # Files that others have taken the place of, and that have rows yet.
         self._ended: list[SeriesFile] = []
         self._last_segment = 0
         self._pace = _Pace()
-
-    @property
-    def takes_rows(self) -> bool:
-        """True if rows are taken."""
-        return bool(self._tables)
 
     @property
     def has_files(self) -> bool:
@@ -177,13 +175,16 @@ class SeriesWriter:
             if own is None:
                 return
             file = own.file
-            if own.rows.fit(names) or file is None or file.size > LARGEST_FILE:
+            is_new = names is not own.rows.names and own.rows.fit(names)
+            if is_new or file is None or file.size > LARGEST_FILE:
                 file = self._next_file(own)
             row = own.rows.row(step, mode, mode_step, now, values)
             if not row:
                 return
             if self._disk.also is not None:
                 self._disk.also.add(table, step, mode, now, names, values)
+            if file.is_quick and self._write_at_once(file, row, now):
+                return
             file.waiting += row
             if not self._may_write_here(file, now):
                 # A clock may be set back.
@@ -191,6 +192,24 @@ class SeriesWriter:
                     return
                 own.written_at = now
             self._write_soon(file, now)
+
+    def _write_at_once(self, file: SeriesFile, row: bytes, now: float) -> bool:
+        """Write a row on this thread, as nearly all are; False where there is more to do first. The lock is held."""
+        pace = self._pace
+        if file.waiting or file.is_handed or pace.is_writing or pace.slow_until:
+            return False
+        if not (0 <= now - pace.looked_at < LOOK_SECONDS and 0 <= now - file.looked_at < FILE_LOOK_SECONDS):
+            return False
+        pace.is_writing = True
+        try:
+            file.append(row)
+        except OSError as failure:
+            file.waiting += row
+            self._note(failure)
+        finally:
+            pace.is_writing = False
+        pace.note(now, time.time() - now)
+        return True
 
     def begin(self, worker: str) -> None:
         """Have rows written from now on: the run has begun as this worker."""

@@ -13,17 +13,17 @@ def collected(monkeypatch):
     """Have rows collected; a function gives those of a table, as dicts without the numbers that are absent."""
     found = []
 
-    def add_at(_, table, step, mode, mode_step, names, values):
+    def take(_, table, step, mode, mode_step, names, values):
         assert len(names) == len(values)
         numbers = {name: value for name, value in zip(names, values, strict=True) if value is not ABSENT}
         found.append((table, {"step": step, "mode": mode.name, "mode_step": mode_step, **numbers}))
 
     def add(series, table, names, values):
         position = series._position
-        add_at(series, table, position.step, position.clock.mode, position.clock.step, names, values)
+        take(series, table, position.step, position.clock.mode, position.clock.step, names, values)
 
     monkeypatch.setattr(Series, "add", add)
-    monkeypatch.setattr(Series, "add_at", add_at)
+    monkeypatch.setattr(Series, "take", take)
     return lambda table: [row for name, row in found if name == table]
 
 

@@ -6,6 +6,7 @@ told by their versions.
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import torch
@@ -23,6 +24,10 @@ _casts_any = probe(torch, "_C._is_any_autocast_enabled", False)
 _is_initialized = torch.cuda.is_initialized
 _CASTING = ("cpu", "cuda")
 _detached = torch.Tensor.detach
+_graph = attrgetter("grad_fn")
+# Sets, as a generator would be a further function in each step.
+_TENSOR = {torch.Tensor}
+_NONE: set[object] = {None}
 
 
 class GivenCall(NamedTuple):
@@ -84,19 +89,16 @@ class FirstCall:
     def take(self, tracked: TrackedModule, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """A model is about to be called to be trained."""
         if self.call is None or self.passed:
-            self._take(tracked, args, kwargs)
-
-    def _take(self, tracked: TrackedModule, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        self.call = None
-        self.passed = False
-        self._note(tracked, args, kwargs)
+            self.call = None
+            self.passed = False
+            self._note(tracked, args, kwargs)
 
     def _note_unfenced(self, tracked: TrackedModule, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         if captures.under_way:
             return
-        plain = not kwargs and all(type(one) is torch.Tensor for one in args)
+        plain = not kwargs and {*map(type, args)} <= _TENSOR
         tensors = args if plain else [one for one in tensors_in((args, kwargs)) if type(one) in PLAIN_CLASSES]
-        if any(one.grad_fn is not None for one in tensors):
+        if not {*map(_graph, tensors)} <= _NONE:
             # What it was computed by would live as long as the step.
             args, kwargs = _without_graph(args), dict(zip(kwargs, _without_graph(kwargs.values()), strict=True))
             tensors = [one for one in tensors_in((args, kwargs)) if type(one) in PLAIN_CLASSES]

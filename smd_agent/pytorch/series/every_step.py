@@ -152,7 +152,8 @@ class EveryStep:
         if self._takes():
             if has_closure:
                 self._norms.uses_gradients(optimizer)
-            self._norms.after_update(optimizer)
+            if self._norms.updates.now:
+                self._norms.after_update(optimizer)
             now = self._now
             if now.rate is ABSENT:
                 now.rate = _rate_of(optimizer)
@@ -165,7 +166,8 @@ class EveryStep:
                 self._write()
             if ends and not measures and self._last.seconds is not ABSENT:
                 self._times.pause(self, self._last.seconds)
-                self.culprits.rests(updates.listener is not self)
+                if updates.listener is not self:
+                    self.culprits.rests(True)
 
     @fence("looking at an update")
     def rested(self) -> None:

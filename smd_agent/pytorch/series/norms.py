@@ -27,6 +27,10 @@ MOST_COPIED = 128 << 20
 """Bytes of parameters that are copied to see what an update changes."""
 
 
+# Nothing is added to what is not taken.
+_NOT_TAKEN: tuple[bool, Number, list[Part], set[int]] = (False, ABSENT, [], set())
+
+
 class _Taken:
     """One kind of norms in the step that is under way: those of gradients, or those of updates.
 
@@ -43,7 +47,7 @@ class _Taken:
     def __init__(self, share: float, place: int) -> None:
         self._budget = Budget(share)
         self._place = place
-        self._last: tuple[bool, Number, list[Part], set[int]] = (False, ABSENT, [], set())
+        self._last = _NOT_TAKEN
         self.begin_step()
 
     def begin_step(self) -> None:
@@ -78,10 +82,17 @@ class _Taken:
 
     def end_step(self, seconds: float) -> None:
         """The step has taken so long; ``ABSENT`` if nobody knows."""
+        budget = self._budget
+        if not (self.now or self._seconds) and self.total is ABSENT and seconds is not ABSENT:
+            # As most steps are.
+            self._last = _NOT_TAKEN
+            budget.step_took(seconds)
+            self.now = budget.takes()
+            return
         if seconds is not ABSENT:
-            self._budget.step_took(max(seconds - self._seconds, 0.0))
+            budget.step_took(max(seconds - self._seconds, 0.0))
         if self.now:
-            self._budget.took(self._seconds)
+            budget.took(self._seconds)
         self._last = self.now, self.total, self.each, self._seen
         self.begin_step()
 
@@ -116,14 +127,19 @@ class Norms:
 
     def before_update(self, optimizer: Any) -> None:
         """An optimizer is about to update its parameters: they are copied."""
+        if not self.updates.now:
+            return
         begun = perf_counter()
-        if self.updates.now and self.updates.is_first(parameters := optimized(optimizer)):
+        if self.updates.is_first(parameters := optimized(optimizer)):
             self._copies[id(optimizer)] = _copied(parameters)
             self.updates.spent(begun)
 
     def uses_gradients(self, optimizer: Any) -> None:
         """An optimizer uses the gradients that are there now; of those that the program clips, what they were."""
-        begun, clipped = perf_counter(), self.clipped
+        clipped = self.clipped
+        if not (self.gradients.now or clipped.count):
+            return
+        begun = perf_counter()
         if self.gradients.now and self.gradients.is_first(parameters := optimized(optimizer)):
             gradients = measured_parts(parameters, _gradient)
             self._counts[id(optimizer)] = sum(one is not None for one in gradients)
@@ -148,14 +164,15 @@ class Norms:
 
     def end_step(self, at: At, late: LateRows, seconds: float) -> None:
         """Write the row of a step that has ended, and has taken so long."""
-        parts = self.gradients.each + self.updates.each
-        if parts:
+        if self.gradients.each or self.updates.each:
+            parts = self.gradients.each + self.updates.each
             begun = perf_counter()
             late.take_parts(PARAMETERS_TABLE, at, self._parameters.columns, parts)
             self.gradients.spent(begun)
         self.gradients.end_step(seconds)
         self.updates.end_step(seconds)
-        self._copies.clear()
+        if self._copies:
+            self._copies.clear()
 
 
 def _gradient(parameter: torch.Tensor) -> torch.Tensor | None:

@@ -190,7 +190,8 @@ def test_a_claim_is_given_up_by_the_thread_that_writes(tmp_path, disk):
     disk.stall()
     in_time(lambda: run.close(end_marker=True))
     disk.move()
-    assert run._writer.drain()
+    # Having waited in vain, it waits for a moment only.
+    assert any(run._writer.drain() for _ in range(100))
     assert (tmp_path / "run/training_job_end.ts").exists()
     assert not (tmp_path / "run/claim.smd").exists()
 
