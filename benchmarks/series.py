@@ -24,12 +24,12 @@ NAMES = tuple(
 VALUES = (0.1, 1.5, 0.001, 0.01, 0.02, 65536.0, 0.0, 0.9)
 PART = switched.Part("the series", "ours_without_series", "ours")
 # Of short steps, most windows come after the first thousand rows, and have several pauses each: the turns of the other
-# variants, which a shorter one would have amid a pause, would be taken for the time of its steps. Longer steps have a
-# row each.
+# variants, which a shorter one would have amid a pause, would be taken for the time of its steps.
 CASES = (
     switched.Case("three_layers", "MLP of 3 layers", steps=640, windows=20, target=1.02),
     switched.Case("milliseconds_3", "step of 3 ms", steps=64, windows=60, target=1.02),
-    switched.Case("milliseconds_20", "step of 20 ms", steps=1, windows=150, target=1.01),
+    switched.Case("milliseconds_20", "step of 20 ms, of the first thousand", steps=1, windows=150),
+    switched.Case("milliseconds_20", "step of 20 ms", steps=32, windows=10, target=1.01, first=1040),
     switched.Case("small_fit", "Keras fit of 3 layers", steps=600, windows=12, target=1.02, framework="keras"),
     switched.Case("fit", "Keras fit of 7 layers", steps=200, windows=12, target=1.02, framework="keras"),
 )

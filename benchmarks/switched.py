@@ -25,6 +25,7 @@ class Case:
         words: what it is.
         steps: of a window.
         windows: of each variant, in each generation of processes.
+        first: steps that come before the windows.
         target: the most that the CPU time with the part may be, in parts of that without it.
         framework: see ``Family``.
     """
@@ -34,6 +35,7 @@ class Case:
     steps: int
     windows: int
     target: float | None = None
+    first: int = 0
     framework: str = "pytorch"
 
 
@@ -84,6 +86,8 @@ def _generation(part: Part, case: Case) -> dict[str, float]:
         tempfile.TemporaryDirectory() as folder,
         Family(case.workload, variants, Path(folder), options=options, framework=case.framework) as workers,
     ):
+        if case.first:
+            interleave(workers, 1, "steps", case.first)
         before, began = beside(), time.monotonic()
         without, with_it, again = interleave(workers, case.windows, "steps", case.steps)
         share = (beside() - before) / (time.monotonic() - began)

@@ -22,6 +22,7 @@ _LONGEST = 1 << 16
 # What a row takes, as far as nothing else is known; and the rows that a run has in any case. These take 0.06 s in all
 # where steps are short, and 0.4 s where each step finds the processor's caches full of other things.
 _ROW_SECONDS = 60e-6
+_MOST_ROW_SECONDS = 500e-6
 FIRST_ROWS = 1000
 _LOOKED_AT = 15
 
@@ -57,7 +58,7 @@ class Budget:
     """The steps in which one thing is taken.
 
     Args:
-        share: of the run's time that it may take.
+        share: of the run's time that it may take; after a thousand steps half of that.
 
     Attributes:
         every: it is taken in the steps whose number, counted from the first one of this process, this divides.
@@ -88,7 +89,9 @@ class Budget:
         self._spent += seconds
         self._costs.append(seconds)
         if self._counted:
-            self._choose(_middle(self._costs), self._lasted / self._counted * self._share)
+            # What it does to the caches of the program is about as much as what it takes itself.
+            share = self._share if self._steps < FIRST_ROWS else self._share / 2
+            self._choose(_middle(self._costs), self._lasted / self._counted * share)
             if self._counted > _LOOKED_AT * self.every:
                 self._lasted, self._counted = 0.0, 0
 
@@ -116,16 +119,18 @@ class Rests:
     def __init__(self, share: float) -> None:
         self._share = share
         self._rows = 0
+        self._own = 0.0
         self._with: deque[float] = deque(maxlen=_LOOKED_AT)
         self._without: deque[float] = deque(maxlen=_LOOKED_AT)
         self._every = 1
 
-    def after(self, seconds: float, others: float) -> int:
+    def after(self, seconds: float, others: float, own: float = 0.0) -> int:
         """The number of steps that have no row after one that has.
 
         Args:
             seconds: that this one took.
             others: that one of those before it took, which had none; 0 where there was none.
+            own: that its row took at least, which longer steps hide in what they differ by.
         """
         self._rows += 1
         self._with.append(seconds)
@@ -135,8 +140,10 @@ class Rests:
             return 0
         # A pause of the program amid a few steps without a row would be taken for their usual time.
         step, cost = min(_middle(self._with), _middle(self._without or self._with)), _ROW_SECONDS
+        self._own += (own - self._own) / _LOOKED_AT
         if len(self._without) == _LOOKED_AT:
             cost = min(max(_middle(self._with) - step, cost / 4), cost * 4)
+        cost = max(cost, min(self._own, _MOST_ROW_SECONDS))
         wanted = cost / (self._share * max(step, 1e-9))
         # Not to and fro: there is room before it becomes more frequent.
         if wanted > self._every or 4 * wanted < self._every:

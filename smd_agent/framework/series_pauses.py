@@ -66,7 +66,8 @@ class StepTimes(StepTime):
 
     def __init__(self, updates: ToldUpdates[Any], beside: Iterable[Any], budget: float) -> None:
         self._updates, self._beside = updates, (*beside,)
-        self._rests = Rests(budget / 2)
+        # Norms have their part, and the steps of a pause are counted.
+        self._rests = Rests(budget / 4)
         super().__init__()
 
     def begin_anew(self) -> None:
@@ -82,10 +83,16 @@ class StepTimes(StepTime):
         broken_off, self._paused = self._paused > 0, 0
         return ABSENT if broken_off else lasted
 
-    def pause(self, listener: Any, seconds: float) -> None:
-        """Begin a pause after a row, if there is to be one; ``seconds``: that the step of the row took."""
+    def pause(self, listener: Any, seconds: float, own: float = 0.0) -> None:
+        """Begin a pause after a row, if there is to be one.
+
+        Args:
+            listener: is told of nothing in a pause.
+            seconds: that the step of the row took.
+            own: that the row took, as far as that is known.
+        """
         before, self.seconds = self.seconds, 0.0
-        count = self._rests.after(seconds, before)
+        count = self._rests.after(seconds, before, own)
         if count and self._updates.listener is listener:
             self._paused = count
             self._updates.pause(count)

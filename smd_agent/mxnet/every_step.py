@@ -131,14 +131,14 @@ class _Times(StepTimes):
         # What a step of the last pause took that there was.
         self._step = 0.0
 
-    def pause(self, listener: Any, seconds: float) -> None:
-        """Begin a pause after a row, if there is to be one; ``seconds``: that the step of the row took."""
+    def pause(self, listener: Any, seconds: float, own: float = 0.0) -> None:
+        """Begin a pause after a row, if there is to be one; see ``StepTimes``."""
         took, self.took = self.took, 0.0
         self._step = self.seconds or self._step
         if self._step:
             # Where the program waits for the engine later, its steps do not show what a row takes.
             seconds = max(seconds, self._step + took)
-        super().pause(listener, seconds)
+        super().pause(listener, seconds, own)
 
 
 class EveryStep:

@@ -392,7 +392,7 @@ def test_a_trainer_that_is_made_amid_a_rest_leaves_no_row_without_a_loss(out, ro
 def test_a_pause_that_a_further_block_ends_counts_into_no_step(out, rows, monkeypatch):
     now = 0.0
     monkeypatch.setattr("smd_agent.framework.series_rows.perf_counter", lambda: now)
-    monkeypatch.setattr("smd_agent.core.budget.Rests.after", lambda rests, seconds, others: 3)
+    monkeypatch.setattr("smd_agent.core.budget.Rests.after", lambda rests, seconds, others, own=0.0: 3)
     net, other = small(), small("other_")
     trainer, hook = trainer_of(net), hook_for(out, net)
     registered = False

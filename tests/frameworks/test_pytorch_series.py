@@ -419,7 +419,7 @@ def test_a_smaller_budget_gives_fewer_rows(runner):
 
 
 def test_an_optimizer_that_is_made_in_a_pause_leaves_no_row_without_a_loss(out, rows, monkeypatch):
-    monkeypatch.setattr("smd_agent.core.budget.Rests.after", lambda rests, seconds, others: 3)
+    monkeypatch.setattr("smd_agent.core.budget.Rests.after", lambda rests, seconds, others, own=0.0: 3)
     model = small()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     hook = hook_for(out, model)
@@ -437,7 +437,7 @@ def test_an_optimizer_that_is_made_in_a_pause_leaves_no_row_without_a_loss(out, 
 def test_a_pause_that_a_further_model_ends_counts_into_no_step(out, rows, monkeypatch):
     now = 0.0
     monkeypatch.setattr("smd_agent.framework.series_rows.perf_counter", lambda: now)
-    monkeypatch.setattr("smd_agent.core.budget.Rests.after", lambda rests, seconds, others: 3)
+    monkeypatch.setattr("smd_agent.core.budget.Rests.after", lambda rests, seconds, others, own=0.0: 3)
     model, other = small(), small()
     optimizer = torch.optim.SGD([*model.parameters(), *other.parameters()], lr=0.1)
     hook = hook_for(out, model)

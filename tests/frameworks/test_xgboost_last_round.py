@@ -15,7 +15,7 @@ CONFIG = {
     "CollectionConfigurations": [{"CollectionName": "all"}],
 }
 SCRIPT = """
-import json, os, signal, sys
+import json, signal, sys
 import numpy as np
 import xgboost as xgb
 
@@ -29,7 +29,7 @@ class Ends(xgb.callback.TrainingCallback):
         if sys.argv[1] == "error" and epoch == 17:
             raise ValueError("the data are broken")
         if sys.argv[1] == "SIGINT" and epoch == 17:
-            os.kill(os.getpid(), signal.SIGINT)
+            signal.raise_signal(signal.SIGINT)
         return False
 
 found = {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from threading import get_ident
+from time import perf_counter
 from typing import Any
 
 from smd_agent.core.modes import ModeKeys
@@ -146,6 +147,7 @@ class EveryStep:
     @fence("looking at an update")
     def after_update(self, optimizer: Any, ends: bool) -> None:
         """An optimizer has updated its parameters; ``ends``: and with that the current training step has ended."""
+        begun = perf_counter()
         has_closure, self._closures.passes = self._closures.passes >= 0, -1
         if ends:
             self.culprits.step_ended()
@@ -165,7 +167,7 @@ class EveryStep:
             if ends:
                 self._write()
             if ends and not measures and self._last.seconds is not ABSENT:
-                self._times.pause(self, self._last.seconds)
+                self._times.pause(self, self._last.seconds, perf_counter() - begun)
                 if updates.listener is not self:
                     self.culprits.rests(True)
 

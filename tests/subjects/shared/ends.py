@@ -1,6 +1,5 @@
 """Ways in which a program ends before its training does."""
 
-import os
 import signal
 import sys
 
@@ -12,4 +11,4 @@ def end_by(way):
     if way == "exit":
         sys.exit(3)
     if way in ("SIGINT", "SIGTERM"):
-        os.kill(os.getpid(), getattr(signal, way))
+        signal.raise_signal(getattr(signal, way))

@@ -43,7 +43,7 @@ def test_it_is_taken_at_even_distances_which_change_seldom():
     taken = run(Budget(0.01), 10_000, 0.001, 0.0001)
     later = [step for step in taken if step >= FIRST]
     distances = {b - a for a, b in pairwise(later)}
-    assert distances == {16}
+    assert distances == {16, 32}
 
 
 def test_it_becomes_more_frequent_where_steps_become_longer():
@@ -83,6 +83,13 @@ def test_a_pause_of_the_program_amid_steps_without_a_row_does_not_end_rests(paus
 def test_each_step_that_is_not_short_has_a_row():
     assert rows(0.02, 0.00006, 3000) == 3000
     assert rows(0.1, 0.0002, 3000) == 3000
+
+
+@pytest.mark.parametrize("own, every", [(0.0, 1), (0.0003, 4), (10.0, 8)])
+def test_what_rows_take_counts_where_steps_vary_by_more(own, every):
+    rests = Rests(0.005)
+    taken = [rests.after(0.016, 0.0 if step < FIRST_ROWS else 0.017, own) for step in range(FIRST_ROWS + 100)]
+    assert taken[-1] == every - 1
 
 
 def test_the_first_thousand_steps_have_a_row_each():
