@@ -59,11 +59,11 @@ class Series:
         self, table: str, step: int, mode: ModeKeys, mode_step: int, names: tuple[str, ...], values: Sequence[float]
     ) -> None:
         """Take numbers of any step, such as those of an accelerator, which come late; ``mode_step`` is in its mode."""
-        if self.wanted:
-            self.take(table, step, mode, mode_step, names, values)
+        self.take(table, step, mode, mode_step, names, values)
 
     def take(
         self, table: str, step: int, mode: ModeKeys, mode_step: int, names: tuple[str, ...], values: Sequence[float]
     ) -> None:
-        """The same in a function that is fenced, and where they are ``wanted``."""
-        self._output.sink.series.add(table, step, mode, mode_step, names, values)
+        """``add_at`` for a caller that is fenced itself."""
+        if self.wanted:
+            self._output.sink.series.add(table, step, mode, mode_step, names, values)

@@ -418,6 +418,19 @@ def test_a_smaller_budget_gives_fewer_rows(runner):
     assert 1000 <= len(both.trial.tensor("series/loss").steps()) < 1060
 
 
+def test_pauses_go_by_what_a_row_takes(out, rows, monkeypatch):
+    told = []
+    monkeypatch.setattr("smd_agent.core.budget.Rests.after", lambda rests, seconds, others, own: told.append(own) or 0)
+    model = small()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    hook_for(out, model)
+    for _ in range(60):
+        loss_of(model).backward()
+        optimizer.step()
+    assert told
+    assert all(0.0 < own < 1.0 for own in told)
+
+
 def test_an_optimizer_that_is_made_in_a_pause_leaves_no_row_without_a_loss(out, rows, monkeypatch):
     monkeypatch.setattr("smd_agent.core.budget.Rests.after", lambda rests, seconds, others, own=0.0: 3)
     model = small()

@@ -61,7 +61,7 @@ class LateRows:
         self._rows: deque[_Row] = deque()
 
     def take(self, table: str, at: At, names: tuple[str, ...], numbers: Sequence[Number]) -> None:
-        """Take a wanted row, some of whose numbers may be on an accelerator; it is written once all before it are."""
+        """Take a row, some of whose numbers may be on an accelerator; it is written once all before it are."""
         if not self._rows and torch.Tensor not in map(type, numbers):
             self._series.take(table, *at, names, numbers)  # type: ignore[arg-type]
             return

@@ -100,6 +100,15 @@ def test_rows_wait_for_a_disk_that_is_full(run, folder, monkeypatch, looked_at_o
     assert capfd.readouterr().err.count("No space left on device") == 1
 
 
+def test_a_row_that_a_full_disk_refuses_comes_with_a_later_one(run, folder, monkeypatch):
+    until_written(run, 0, 1)
+    FullDisk(monkeypatch).full = True
+    rows(run, 2)
+    monkeypatch.undo()
+    until_written(run, 3)
+    assert [*losses(folder)] == [0, 1, 2, 3]
+
+
 def test_of_rows_that_wait_too_long_the_older_ones_are_dropped(run, folder, monkeypatch, looked_at_often, capfd):
     monkeypatch.setattr(series_file, "MOST_WAITING", 4800)
     disk = FullDisk(monkeypatch)
