@@ -16,6 +16,8 @@ from harness.series import collected
 
 from smd_agent import guard, session
 from smd_agent.analysis.trial import create_trial
+from smd_agent.framework import optimizer_settings
+from smd_agent.framework.weak_references import WeakIdentityMap
 
 IMPORTED = {
     "keras": ("tensorflow",),
@@ -118,7 +120,9 @@ def wrapped(shared_runner):
 
 
 @pytest.fixture(autouse=True)
-def own_hook():
+def own_hook(monkeypatch):
+    # An optimizer of another test, which is not collected yet, has no title here.
+    monkeypatch.setattr(optimizer_settings, "_titles", WeakIdentityMap())
     # The tests of other frameworks also run where there is no torch.
     if "torch" in sys.modules:
         sys.modules["torch"].manual_seed(0)
