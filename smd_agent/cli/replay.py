@@ -31,7 +31,7 @@ from smd_agent.cli.errors import USAGE_ERROR, CommandError
 from smd_agent.cli.output import emit_all, emit_json, facts, progress
 from smd_agent.config import env
 from smd_agent.formats.addresses import is_address
-from smd_agent.formats.bundles import Bundle
+from smd_agent.formats.bundles import ASKED_FOR, Bundle
 from smd_agent.formats.replays import Order, Replayed, replayed_of, text_of
 from smd_agent.printable import shortened, some_of
 from smd_agent.regular_file import read_text
@@ -150,7 +150,8 @@ def _is_made(replayed: Replayed) -> bool:
 
 
 def _told(bundle: Bundle, replayed: Replayed, order: Order, out: Path, ended: str) -> Iterator[tuple[str, str]]:
-    yield "Step", f"{bundle.step}, which went wrong: {bundle.why}"
+    how = "kept as" if bundle.why == ASKED_FOR else "which went wrong:"
+    yield "Step", f"{bundle.step}, {how} {bundle.why}"
     for path in bundle.changed:
         yield "Changed", f"{path} was changed in place after the call: the step is made with what the program has"
     if replayed.problem or not replayed.reached:

@@ -1,9 +1,9 @@
-"""Ask a running training for something: save more for some steps, save a step whole, stop, or save more seldom.
+"""Ask a running training for something: save more for some steps, save a step whole, keep it, stop, save more seldom.
 
 --collection NAME --steps N: the next N training steps save these collections, too, whether or not the run is
-configured to save them. --dump: the next one saves every tensor whole. --stop WHY: training ends as its framework ends
-it, and in a plain loop before the next update, with exit code 86. set KEY VALUE: save_interval, or that of a mode, such
-as eval.save_interval.
+configured to save them. --dump: the next one saves every tensor whole. --replay-next: what the next one is given is
+kept, by which replay makes it again (PyTorch). --stop WHY: training ends as its framework ends it, and in a plain loop
+before the next update, with exit code 86. set KEY VALUE: save_interval, or that of a mode, such as eval.save_interval.
 
 The request is a file below control in the run's folder, where the training looks once a second; only who can write
 into that folder can ask. With several workers all obey at one step. The command waits for their answers.
@@ -20,7 +20,7 @@ from pathlib import Path
 from smd_agent.cli.errors import USAGE_ERROR, CommandError
 from smd_agent.cli.output import emit
 from smd_agent.cli.run_folders import further_runs
-from smd_agent.core.requests import DUMP, KEYS, SAVE, SET, STOP, Answer
+from smd_agent.core.requests import DUMP, KEEP, KEYS, SAVE, SET, STOP, Answer
 from smd_agent.errors import SMDebugError
 from smd_agent.formats.addresses import is_address
 from smd_agent.printable import count_of, printable
@@ -39,6 +39,7 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
     asks("set", nargs="*", metavar="set KEY VALUE", help=f"change a setting: {', '.join(KEYS)}")
     asks("--collection", action="append", metavar="NAME", help="save this collection; may be repeated")
     asks("--dump", action="store_true", help="save the next training step whole")
+    asks("--replay-next", action="store_true", help="keep what the next training step is given, for replay (PyTorch)")
     asks("--stop", metavar="WHY", help="end the training, and say why")
     parser.add_argument("--steps", type=int, metavar="N", help=f"training steps of --collection (default: {STEPS})")
     parser.add_argument("--at", type=int, default=0, metavar="STEP", help="first training step (default: the next one)")
@@ -87,12 +88,15 @@ def _request(args: argparse.Namespace) -> tuple[str, dict[str, object]]:
         raise CommandError("--steps says for how many steps --collection is saved: name one", USAGE_ERROR)
     if args.dump:
         asked.append((DUMP, {}))
+    if args.replay_next:
+        asked.append((KEEP, {}))
     if args.stop is not None:
         asked.append((STOP, {"why": " ".join(args.stop.split())}))
     if args.set:
         asked.append((SET, _setting(args.set)))
     if len(asked) != 1:
-        raise CommandError("name one request: --collection NAME, --dump, --stop WHY or set KEY VALUE", USAGE_ERROR)
+        known = "--collection NAME, --dump, --replay-next, --stop WHY or set KEY VALUE"
+        raise CommandError(f"name one request: {known}", USAGE_ERROR)
     return asked[0]
 
 

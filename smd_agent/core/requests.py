@@ -22,8 +22,8 @@ from smd_agent.printable import count_of, shortened
 if TYPE_CHECKING:
     from smd_agent.core.selection import Selection
 
-SAVE, DUMP, STOP, SET = "save", "dump", "stop", "set"
-ACTIONS = (SAVE, DUMP, STOP, SET)
+SAVE, DUMP, KEEP, STOP, SET = "save", "dump", "keep", "stop", "set"
+ACTIONS = (SAVE, DUMP, KEEP, STOP, SET)
 INTERVAL = "save_interval"
 _MODES = {mode.name.lower(): mode for mode in ModeKeys if mode is not ModeKeys.GLOBAL}
 KEYS = (INTERVAL, *(f"{name}.{INTERVAL}" for name in _MODES))
@@ -124,6 +124,28 @@ class AtOnce:
         return False
 
 
+class Keeper(Protocol):
+    """Keeps what a step is given, by which it can be made again."""
+
+    def keep(self, done: Callable[[str, int], object]) -> str:
+        """Have what the step is given that begins kept.
+
+        Args:
+            done: called once with what has come of it, in words, and the training step; -1 if it is not kept.
+
+        Returns:
+            Why it cannot be, in words; "" if it can.
+        """
+
+
+class NoKeeper:
+    """Keeps nothing."""
+
+    def keep(self, done: Callable[[str, int], object]) -> str:
+        """Nothing can be kept."""
+        return "what a step is given is kept with PyTorch alone"
+
+
 class Requests:
     """The requests of one run.
 
@@ -135,6 +157,7 @@ class Requests:
     Attributes:
         answer: called with each answer.
         stopper: ends the training.
+        keeper: keeps what a step is given.
         unread: a request has come since the last step that was looked at.
     """
 
@@ -144,9 +167,12 @@ class Requests:
         self._selection = selection
         self.answer: Callable[[Answer], object] = lambda _: None
         self.stopper: Stopper = AtOnce()
+        self.keeper: Keeper = NoKeeper()
         self.unread = False
         self._waiting: deque[Request] = deque()
         self._saves: dict[str, Span] = {}
+        # Requests of which the keeper is to tell what has come, and their steps.
+        self._keeps: dict[str, int] = {}
         # Called with the first step that begins though the training was to end before.
         self._end: Callable[[int], object] | None = None
 
@@ -174,7 +200,7 @@ class Requests:
             TrainingStopped: it is asked to stop, and nothing else ends it.
         """
         self.unread = False
-        if not (self._waiting or self._saves or self._end) or not self._counts_training(clock):
+        if not (self._waiting or self._saves or self._keeps or self._end) or not self._counts_training(clock):
             return
         if self._end is not None:
             end, self._end = self._end, None
@@ -182,6 +208,9 @@ class Requests:
         for name, span in [*self._saves.items()]:
             if span.mode is not clock.mode or clock.step > span.last:
                 self._saved(name, span, span.last)
+        for name, step in [*self._keeps.items()]:
+            if clock.step > step:
+                self._kept(name, f"no backward pass of a model was seen in step {step}")
         for request in [*self._waiting]:
             if request.action == STOP:
                 self._stop(request, clock.step)
@@ -195,13 +224,15 @@ class Requests:
             return NEVER
         # Whoever runs the loop is asked one step before.
         first = (max(one.at - (one.action == STOP), clock.step + 1) for one in self._waiting)
-        unseen = NEVER if self._end is None else clock.step + 1
+        unseen = clock.step + 1 if self._end is not None or self._keeps else NEVER
         return min(self._selection.manager.extra.next_due(clock.mode, clock.step + 1), unseen, *first)
 
     def end(self, why: str = "the training has ended") -> None:
         """Answer what is left: no step begins any more."""
         for name, span in [*self._saves.items()]:
             self._saved(name, span, self._position.train.step, why)
+        for name in [*self._keeps]:
+            self._kept(name, why)
         while self._waiting:
             request = self._waiting.popleft()
             self._refuse(request, f"{why} before step {request.at}" if request.at > self.step else why)
@@ -210,6 +241,7 @@ class Requests:
         """Forget all, without an answer."""
         self._waiting.clear()
         self._saves.clear()
+        self._keeps.clear()
         self._selection.manager.extra.spans.clear()
         self._end = None
 
@@ -227,6 +259,8 @@ class Requests:
             self._refuse(request, late)
         elif request.action == SET:
             self._set(request, clock.step)
+        elif request.action == KEEP:
+            self._keep(request.name, clock.step)
         else:
             self._save(request, clock)
 
@@ -264,6 +298,17 @@ class Requests:
         asked = ", ".join(sorted(span.names - {WHOLE}))
         reason = f": {known}" if known else cut
         self.answer(Answer(name, False, f"no tensor of {asked} came up in {steps} from {span.first} on{reason}"))
+
+    def _keep(self, name: str, step: int) -> None:
+        self._keeps[name] = step
+        why = self.keeper.keep(lambda text, kept: self._kept(name, text, kept))
+        if why:
+            self._kept(name, why)
+
+    def _kept(self, name: str, text: str, step: int = -1) -> None:
+        """Answer what has become of a step that was to be kept; -1: it is not."""
+        if self._keeps.pop(name, None) is not None:
+            self.answer(Answer(name, step >= 0, text, step))
 
     def _set(self, request: Request, step: int) -> None:
         manager = self._selection.manager

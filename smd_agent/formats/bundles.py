@@ -1,4 +1,4 @@
-"""Bundles: what a training step that went wrong was given, by which it can be made again.
+"""Bundles: what a training step was given that went wrong, or was asked for, by which it can be made again.
 
 ``bundles/step_<N>/bundle.json`` is an object with the fields of ``Bundle``. Beside it ``tensors.safetensors`` has the
 tensors, whose names say what they are:
@@ -22,6 +22,7 @@ from smd_agent.core.json_fields import object_in
 WEIGHTS, BUFFERS, GIVEN, NEAR, RANDOM = "weights/", "buffers/", "given/", "near/", "random/"
 LARGEST_BUNDLE = 4 << 20
 VERSION = 1
+ASKED_FOR = "it was asked for"
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ class Bundle:
     Attributes:
         step: the training step.
         global_step: the same among those of all modes.
-        why: it was kept, in words.
+        why: it was kept, in words: what went wrong, or ``ASKED_FOR``.
         loss: of the backward pass, as text; empty where there was none.
         model: the name of the model that was called first.
         casts: for which devices operations were cast to which types, each a pair of names.

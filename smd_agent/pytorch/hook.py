@@ -95,6 +95,7 @@ class Hook(KnownModels):
         self.first_call = FirstCall()
         self.every_step = EveryStep(self.recorder, lambda: self.models, self.threads, updates.in_progress)
         self._keeper = self.every_step.culprits = BundleKeeper(self, self.first_call)
+        self.recorder.requests.keeper = self._keeper
         self.keep_bundles(DEFAULT_BUNDLE_MEGABYTES)
         order = env.get(env.REPLAY)
         if order:

@@ -18,6 +18,8 @@ from torch import nn
 
 import smd_agent.pytorch as smd
 from smd_agent.core.budget import Budget
+from smd_agent.core.requests import KEEP, Request
+from smd_agent.formats.bundles import ASKED_FOR
 
 SCRIPT = SUBJECTS / "pytorch/step_goes_wrong.py"
 
@@ -250,3 +252,65 @@ def test_there_is_one_for_each_run(out, capsys):
         optimizer.step()
         hook.register_module(nn.Linear(2, 2))
     assert capsys.readouterr().err.count("has gone wrong") == 1
+
+
+def asked(out, model, steps, ask_at, **given):
+    """Train, and ask before the steps of these numbers; return the answers."""
+    hook = hooked(out, model)
+    hook.keep_bundles(given.pop("megabytes", 256))
+    answers = []
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for step in range(steps):
+        if step in ask_at:
+            # The run has begun, and listens.
+            hook.recorder.requests.answer = answers.append
+            hook.recorder.requests.take(Request(str(step), KEEP))
+        optimizer.zero_grad()
+        model(torch.full((3, 4), float(step) if step < given.get("bad", steps) else math.inf)).sum().backward()
+        optimizer.step()
+    hook.close()
+    return answers
+
+
+def test_steps_that_are_asked_for_are_kept_each_with_its_own_batch_and_weights(out):
+    model = nn.Linear(4, 2)
+    first = model.weight.detach().clone()
+    answers = asked(out, model, 6, (2, 4))
+    assert [(answer.obeyed, answer.step) for answer in answers] == [(True, 2), (True, 4)]
+    kept = bundles_in(out)
+    assert [(one.facts["step"], one.facts["why"]) for one in kept] == [(2, ASKED_FOR), (4, ASKED_FOR)]
+    for one in kept:
+        step = one.facts["step"]
+        assert (one.tensors["given/args[0]"] == step).all()
+        # Each update of a step subtracts its batch, three rows of it, a tenth.
+        np.testing.assert_allclose(one.tensors["weights/Linear/weight"], first - 0.3 * sum(range(step)), rtol=1e-5)
+        assert one.facts["operations"]
+
+
+def test_a_step_in_a_pause_of_the_series_is_kept(out, monkeypatch):
+    # Nobody is told of the passes and updates of the next 1,000 steps.
+    monkeypatch.setattr("smd_agent.core.budget.Rests.after", lambda *_: 1000)
+    answers = asked(out, nn.Linear(4, 2), 60, (50,))
+    assert [(answer.obeyed, answer.step) for answer in answers] == [(True, 50)]
+    (bundle,) = bundles_in(out)
+    assert (bundle.tensors["given/args[0]"] == 50).all()
+
+
+def test_what_goes_wrong_after_a_step_that_was_asked_for_is_kept_too(out, capsys):
+    answers = asked(out, nn.Linear(4, 2), 8, (1, 4, 6), bad=4)
+    assert [(answer.obeyed, answer.step) for answer in answers] == [(True, 1), (True, 4), (True, 6)]
+    first, wrong, last = [one.facts["why"] for one in bundles_in(out)]
+    assert (first, last) == (ASKED_FOR, ASKED_FOR)
+    assert wrong.startswith("the loss is ")
+    assert capsys.readouterr().err.count("has gone wrong") == 1
+
+
+@pytest.mark.parametrize(
+    "megabytes, words", [(0, "bundles are switched off"), (1, "it is not kept: its 3 MiB are more than bundle_mega")]
+)
+def test_a_step_that_is_asked_for_and_not_kept_is_answered_for(out, megabytes, words):
+    model = nn.Sequential(nn.Linear(4, 1000), nn.Linear(1000, 1000))
+    (answer,) = asked(out, model, 4, (2,), megabytes=megabytes)
+    assert not answer.obeyed
+    assert answer.text.startswith(words)
+    assert bundles_in(out) == []

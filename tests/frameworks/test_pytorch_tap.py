@@ -47,6 +47,7 @@ def asked(tmp_path_factory):
             run.tap("--dump"),
             run.tap("--collection", "nowhere"),
             run.tap("set", "train.save_interval", "7"),
+            run.tap("--replay-next"),
             run.tap("--stop", "it is enough"),
         ]
         run.ended()
@@ -94,11 +95,22 @@ def test_an_interval_is_changed(asked):
     assert all(step % 7 == 0 for step in steps)
 
 
+def test_a_step_is_kept_by_which_it_is_made_again(asked):
+    run, said = asked
+    step = run.answers()[4]["step"]
+    command = f"replay {run.run} --step {step}"
+    assert said[4] == (0, f"worker_0: obeyed at step {step}: python -m smd_agent {command} makes it again\n")
+    again = Runner(run.folder).by_launcher("replay", run.run, "--step", str(step))
+    assert again.returncode == 0, again.stderr
+    assert again.stdout.startswith(f"Step       {step}, kept as it was asked for\n")
+    assert "\nSame       as in the run, bit for bit\n" in again.stdout
+
+
 def test_it_stops_before_the_update_of_a_step(asked):
     run, said = asked
     answer = run.answers()[-1]
     step = answer["step"]
-    assert said[4] == (0, f"worker_0: obeyed at step {step}, before its update\n")
+    assert said[5] == (0, f"worker_0: obeyed at step {step}, before its update\n")
     assert run.process.returncode == 86
     # The weights are those of the step before; no except has seen it, and finally has run.
     assert run.printed == f"finally {step} True\n"
@@ -119,7 +131,7 @@ BAD = {
     "unknown key": ({"action": "dump", "run": "x", "code": "import os"}, "the key code is unknown; there are name, "),
     "no run": ({"action": "dump"}, "the request does not say which run it is for"),
     "no action": ({"run": "x"}, "action is missing"),
-    "another action": ({"action": "eval", "run": "x"}, "action is 'eval', allowed is save, dump, stop, set"),
+    "another action": ({"action": "eval", "run": "x"}, "action is 'eval', allowed is save, dump, keep, stop, set"),
     "a wrong kind": ({"action": "save", "run": "x", "steps": "5"}, "steps is '5', allowed is a whole number"),
     "no steps": (
         {"action": "save", "run": "x", "steps": 0, "collections": ["layers"]},
@@ -225,10 +237,16 @@ def test_two_ranks_obey_at_one_step(tmp_path, workers):
             for worker in ("worker_0", "worker_1"):
                 value = trial.tensor("0_output_0").value(step + 2, ModeKeys.TRAIN, worker)
                 assert np.shape(value) == (4, 16)
+        code, said = run.tap("--replay-next")
+        assert (code, said.count("makes it again"), said.count("saves nothing")) == (
+            (0, 2, 0) if workers == "all" else (0, 1, 0)
+        )
+        kept = run.answers()[len(saved) :]
+        assert len({answer["step"] for answer in kept}) == 1
         code, said = run.tap("--stop", "both")
         assert code == 0, said
         run.ended()
-    stopped = run.answers()[len(saved) :]
+    stopped = run.answers()[len(saved) + len(kept) :]
     assert [answer["worker"] for answer in stopped] == ["worker_0", "worker_1"]
     (step,) = {answer["step"] for answer in stopped}
     assert run.printed.splitlines() == [f"finally {step} True"] * 2

@@ -1,8 +1,8 @@
-"""Keeper of a run's bundle: what the first step that goes wrong was given, before an update has used its gradients.
+"""Keeper of a run's bundles: what a step was given, before an update has used its gradients.
 
-A step has gone wrong when a backward pass begins from a loss that is not finite, when an optimizer is about to use
-gradients that are not, or when an error ends the program in it. In other steps nothing is kept but references to what a
-model was given.
+It is kept of the first step that goes wrong, and of those that somebody asks for. A step has gone wrong when a backward
+pass begins from a loss that is not finite, when an optimizer is about to use gradients that are not, or when an error
+ends the program in it. In other steps nothing is kept but references to what a model was given.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from types import FrameType, TracebackType
 from typing import Any, Protocol
 
@@ -20,7 +20,7 @@ from smd_agent import guard
 from smd_agent.core.failure_domains import BUNDLES
 from smd_agent.core.recorder import Recorder
 from smd_agent.core.run_output import worker_name
-from smd_agent.formats.bundles import BUFFERS, GIVEN, NEAR, RANDOM, WEIGHTS, Bundle, bundle_text
+from smd_agent.formats.bundles import ASKED_FOR, BUFFERS, GIVEN, NEAR, RANDOM, WEIGHTS, Bundle, bundle_text
 from smd_agent.formats.paths import bundle_folder
 from smd_agent.formats.safetensors import header
 from smd_agent.framework.environment import VERSIONS
@@ -29,6 +29,7 @@ from smd_agent.framework.series_rows import At
 from smd_agent.interpreter.callers import callers
 from smd_agent.printable import some_of
 from smd_agent.pytorch.arrays import PLAIN_CLASSES
+from smd_agent.pytorch.blame.graph import Graph
 from smd_agent.pytorch.blame.operations import is_bad
 from smd_agent.pytorch.bundles.near_call import arguments, name_of, own_frames, variables
 from smd_agent.pytorch.bundles.operations_kept import gradients_of, graph_of, numbers_of, operations_of
@@ -36,6 +37,7 @@ from smd_agent.pytorch.bundles.raw_bytes import DTYPES, bytes_of, can_be_kept
 from smd_agent.pytorch.model.first_call import FirstCall, GivenCall
 from smd_agent.pytorch.model.tracked_module import TrackedModule
 from smd_agent.pytorch.model.wrappers import named_parameters
+from smd_agent.pytorch.optimizer_watch import updates
 from smd_agent.pytorch.own_operations import fence
 from smd_agent.pytorch.plain_access import held, named_parts, optimized
 from smd_agent.pytorch.series.every_step import CulpritFinder
@@ -63,7 +65,7 @@ class Run(Protocol):
 
 
 class BundleKeeper(CulpritFinder):
-    """The one of a run, which writes one bundle.
+    """The one of a run, which writes one bundle of what goes wrong.
 
     Args:
         run: the hook.
@@ -79,17 +81,35 @@ class BundleKeeper(CulpritFinder):
         self._first = first
         self.most = 0
         self.culprits = CulpritFinder()
+        self._has_kept = False
+        # Told of the bundle that was asked for, of the step that began then.
+        self._asks: Callable[[str, int], object] | None = None
+        self._asked = 0
         self._began = time.monotonic()
         # Of the last backward pass.
         self._losses: list[Number] = []
 
     def begin(self) -> None:
         """Look at the calls of models from now on."""
-        if self.most:
+        if self.most and not self._has_kept:
             self._first.begin()
+
+    def keep(self, done: Callable[[str, int], object]) -> str:
+        """Have what the step is given that begins kept; see ``Keeper``."""
+        if not self.most:
+            return "bundles are switched off"
+        if not self._run.recorder.series.wanted:
+            return "the series is switched off, with which the steps of a training are looked at"
+        if updates.rest:
+            updates.go_on()
+        self._first.begin()
+        self._asks, self._asked = done, self._run.recorder.position.step
+        return ""
 
     def pass_begins(self, at: At, roots: Any, numbers: list[Number]) -> None:
         """A backward pass is about to begin from these tensors, whose values are the numbers."""
+        if self._asks is not None:
+            self._keep_asked(at, roots, numbers)
         for number in numbers:
             if type(number) is float and number - number != 0.0:
                 self._keep_loss(at, roots, number)
@@ -123,24 +143,35 @@ class BundleKeeper(CulpritFinder):
         if call is None or not is_a(error, Exception):
             return
         position = self._run.recorder.interrupted or self._run.recorder.position
-        self._keep(At.current(position), call, guard.describe(error), "", [*_frames_of(error.__traceback__)])
+        self._keep_wrong(At.current(position), call, guard.describe(error), "", [*_frames_of(error.__traceback__)])
 
     @fence("keeping what has made the loss not finite", BUNDLES)
     def _keep_loss(self, at: At, roots: Any, loss: float) -> None:
-        call = self._first.call
-        if call is None or graph_task() != -1 or is_opaque():
+        found = None if self._has_kept else self._graph_of(roots)
+        if found is not None:
+            call, graph = found
+            self._keep_wrong(at, call, f"the loss is {loss}", repr(loss), [*callers()], operations=operations_of(graph))
+
+    @fence("keeping a step that was asked for", BUNDLES)
+    def _keep_asked(self, at: At, roots: Any, numbers: list[Number]) -> None:
+        found = self._graph_of(roots) if at.step == self._asked else None
+        if found is None:
             return
-        graph = graph_of(roots)
-        own = {id(one) for tracked in self._run.models for _, one in tracked.parameters()}
-        if own.isdisjoint(map(id, graph.leaves)):
-            # It is the loss of another training.
+        call, graph = found
+        if not self._run.recorder.output.begin(at.mode):
+            self._answer("it is not kept: this worker saves nothing")
             return
-        self._keep(at, call, f"the loss is {loss}", repr(loss), [*callers()], operations_of(graph))
+        losses = ", ".join(repr(float(number)) for number in numbers)
+        why = self._keep(at, call, ASKED_FOR, losses, [*callers()], operations_of(graph))
+        if why:
+            self._answer(f"it is not kept: {why}")
+        if self._has_kept:
+            self._first.end()
 
     @fence("keeping what has made gradients not finite", BUNDLES)
     def _keep_gradients(self, at: At, optimizer: Any) -> None:
         call = self._first.call
-        if call is None or graph_task() != -1 or is_opaque():
+        if call is None or self._has_kept or graph_task() != -1 or is_opaque():
             return
         found = gradients_of(self._run.models)
         used = {id(one.grad) for one in optimized(optimizer)}
@@ -148,7 +179,40 @@ class BundleKeeper(CulpritFinder):
         if bad:
             losses = ", ".join(repr(float(number)) for number in self._losses)
             why = f"gradients of {some_of(bad, _NAMED)} are not finite"
-            self._keep(at, call, why, losses, [*callers()], gradients=numbers_of(found))
+            self._keep_wrong(at, call, why, losses, [*callers()], gradients=numbers_of(found))
+
+    def _graph_of(self, roots: Any) -> tuple[GivenCall, Graph] | None:
+        """The call that a loss is of, and its graph; None where it is the loss of another training."""
+        call = self._first.call
+        if call is None or graph_task() != -1 or is_opaque():
+            return None
+        graph = graph_of(roots)
+        own = {id(one) for tracked in self._run.models for _, one in tracked.parameters()}
+        return None if own.isdisjoint(map(id, graph.leaves)) else (call, graph)
+
+    def _answer(self, text: str, step: int = -1) -> None:
+        """Tell who has asked for the current step, if anybody has."""
+        asks, self._asks = self._asks, None
+        if asks is not None:
+            asks(text, step)
+
+    def _keep_wrong(self, at: At, call: GivenCall, why: str, loss: str, frames: list[FrameType], **more: Any) -> None:
+        """Keep the first step that goes wrong."""
+        if self._has_kept:
+            return
+        self._has_kept = True
+        output = self._run.recorder.output
+        if not output.begin(at.mode):
+            self._first.end()
+            return
+        unkept = self._keep(at, call, why, loss, frames, **more)
+        self._first.end()
+        wrong = f"step {at.mode_step} has gone wrong ({why})"
+        if unkept:
+            guard.say(f"{wrong}; it is not kept: {unkept}")
+        else:
+            command = f"python -m smd_agent replay {output.sink.location}"
+            guard.say(f"{wrong}: {command} makes it again and names what made it so")
 
     def _keep(
         self,
@@ -159,26 +223,18 @@ class BundleKeeper(CulpritFinder):
         frames: list[FrameType],
         operations: Sequence[list[Any]] = (),
         gradients: Sequence[list[Any]] = (),
-    ) -> None:
-        self._first.end()
-        # There is one for each run.
-        most, self.most = self.most, 0
+    ) -> str:
+        """Keep the current step; why that cannot be, in words, "" if it can."""
         output = self._run.recorder.output
-        if not output.begin(at.mode):
-            return
-        wrong = f"step {at.mode_step} has gone wrong ({why})"
         near = own_frames(frames)
         changed = call.changed()
         tensors = {**self._of_models(), **_of_call(call, near, changed)}
         unfit = [name for name, one in tensors.items() if not can_be_kept(one)]
         if unfit:
-            guard.say(f"{wrong}; it is not kept: {unfit[0]} is no plain tensor")
-            return
+            return f"{unfit[0]} is no plain tensor"
         size = sum(one.nbytes for one in tensors.values())
-        if size > most:
-            line = f"its {size >> 20} MiB are more than bundle_megabytes allows ({most >> 20})"
-            guard.say(f"{wrong}; it is not kept: {line}")
-            return
+        if size > self.most:
+            return f"its {size >> 20} MiB are more than bundle_megabytes allows ({self.most >> 20})"
         rank, ranks = self._run.worker()
         bundle = Bundle(
             step=at.mode_step,
@@ -204,9 +260,9 @@ class BundleKeeper(CulpritFinder):
         pieces = [header((name, DTYPES[one.dtype], tuple(one.shape)) for name, one in tensors.items())]
         folder = bundle_folder(at.mode_step, worker_name(rank) if ranks > 1 else "")
         output.sink.write_bundle(folder, [*pieces, *map(bytes_of, tensors.values())], bundle_text(bundle))
-        guard.say(
-            f"{wrong}: python -m smd_agent replay {output.sink.location} makes it again and names what made it so"
-        )
+        command = f"python -m smd_agent replay {output.sink.location} --step {at.mode_step}"
+        self._answer(f"obeyed at step {at.mode_step}: {command} makes it again", at.mode_step)
+        return ""
 
     def _of_models(self) -> dict[str, torch.Tensor]:
         found: dict[str, torch.Tensor] = {}

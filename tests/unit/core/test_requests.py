@@ -7,7 +7,7 @@ from harness.memory_hook import make
 
 from smd_agent.core.clock import NEVER
 from smd_agent.core.modes import ModeKeys
-from smd_agent.core.requests import DUMP, SAVE, SET, STOP, STOPPED_EXIT_CODE, Request, TrainingStopped, checked
+from smd_agent.core.requests import DUMP, KEEP, SAVE, SET, STOP, STOPPED_EXIT_CODE, Request, TrainingStopped, checked
 from smd_agent.core.save_config import SaveConfig
 from smd_agent.errors import SMDebugValueError
 
@@ -111,6 +111,54 @@ def test_what_is_open_is_answered_when_the_training_ends(loop):
     ]
 
 
+class Keeper:
+    """Keeps the steps that it is told to keep."""
+
+    def __init__(self, why=""):
+        self.why = why
+        self.asked = []
+
+    def keep(self, done):
+        self.asked.append(done)
+        return self.why
+
+
+def test_a_step_is_kept(loop):
+    loop.requests.keeper = keeper = Keeper()
+    loop.steps(5)
+    loop.requests.take(Request("a", KEEP, at=7))
+    loop.steps(3)
+    (done,) = keeper.asked
+    assert loop.answers == []
+    done("obeyed at step 7", 7)
+    # What comes later of the same step has been told.
+    done("obeyed again", 7)
+    loop.steps(92)
+    assert loop.answers == [("a", True, "obeyed at step 7", 7, 0)]
+    assert loop.saved.keys() == {0}
+    # The step after it is looked at, which tells that nothing has come.
+    assert loop.opened == [0, 5, 7, 8]
+
+
+@pytest.mark.parametrize(
+    "keeper, steps, words",
+    [
+        (None, 1, "what a step is given is kept with PyTorch alone"),
+        (Keeper("bundles are switched off"), 1, "bundles are switched off"),
+        (Keeper(), 2, "no backward pass of a model was seen in step 3"),
+        (Keeper(), 1, "the training has ended"),
+    ],
+)
+def test_a_step_that_is_not_kept_is_answered_for(loop, keeper, steps, words):
+    if keeper is not None:
+        loop.requests.keeper = keeper
+    loop.steps(3)
+    loop.requests.take(Request("a", KEEP))
+    loop.steps(steps)
+    loop.requests.end()
+    assert loop.answers == [("a", False, words, -1, 0)]
+
+
 def test_an_interval_is_set(loop):
     loop.steps(5)
     loop.requests.take(Request("a", SET, key="train.save_interval", value=4))
@@ -175,7 +223,7 @@ def test_steps_of_evaluation_are_none_of_those_that_are_counted(loop):
 @pytest.mark.parametrize(
     "request_, words",
     [
-        (Request("a", "eval"), "action is 'eval', allowed is save, dump, stop, set"),
+        (Request("a", "eval"), "action is 'eval', allowed is save, dump, keep, stop, set"),
         (Request("a", SAVE), "collections are missing"),
         (Request("a", SAVE, collections=("x",), steps=0), "steps is 0, allowed is a whole number from 1 up"),
         (Request("a", SAVE, collections=("x",), at=-1), "at is -1, allowed is a whole number from 0 up"),
