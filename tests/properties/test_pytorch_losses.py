@@ -319,3 +319,38 @@ def test_targets_that_are_the_next_tokens(shape, dtype, kind, axis, seed):
         close(found[f"next_{k}"], float(((whole == later) & compared).sum() / max(compared.sum(), 1)))
     if kind in ("whole", "without the first", "flat") and shape[axis] > 1 and 0 not in shape:
         assert f"next_{axis}" in found
+
+
+@given(
+    st.tuples(st.integers(0, 70), st.integers(0, 70)),
+    st.sampled_from(["int64", "int32", "uint8", "int16"]),
+    st.integers(0, 2),
+    st.integers(0, 2),
+    st.booleans(),
+    st.sampled_from([0, 1]),
+    st.integers(0, 1000),
+)
+def test_how_far_targets_are_shifted(shape, dtype, offset, missing, flat, axis, seed):
+    rng = np.random.default_rng(seed)
+    tokens = rng.integers(0, 9, shape)
+    target = np.roll(tokens, -offset, axis)
+    target = np.where(rng.random(shape) < 0.1, -1, target)
+    target = target.take(range(max(shape[axis] - missing, 0)), axis)
+    kept = Kept()
+    looked = LossTargets(Usage(kept, Roles()))
+    looked.before_call(ModelCall("Net_0", None, [(), {"ids": torch.from_numpy(tokens).to(getattr(torch, dtype))}]))
+    wanted = torch.from_numpy(np.ascontiguousarray(target.reshape(-1) if flat else target))
+    looked.look_at(LossCall("cross_entropy_loss", (torch.zeros(1), wanted), {}))
+    found = kept.found
+    if shape[axis] < 3 or not target.size:
+        assert f"same_{axis}" not in found
+        return
+    part, count = tokens[:64, :64], min(shape[axis], 64) - 2
+    same, following, second = (part.take(range(first, first + count), axis) for first in range(3))
+    targets = target.take(range(shape[axis] - 2), axis)[: same.shape[0], : same.shape[1]]
+    distinct = (same != following) & (following != second) & (same != second) & (targets >= 0)
+    assert found[f"distinct_{axis}"] == distinct.sum()
+    for name, other in (("same", same), ("second", second)):
+        close(found[f"{name}_{axis}"], float(((targets == other) & distinct).sum() / max(distinct.sum(), 1)))
+    if distinct.any() and offset != 1:
+        assert found[f"{'same' if not offset else 'second'}_{axis}"] == 1

@@ -1,0 +1,117 @@
+"""Sequences of tokens that a model was called with, and how far the targets of a loss are shifted against them.
+
+See ``capture.loss_targets`` for the facts. The sequences of a call are its inputs of whole numbers with two axes, but
+for masks, positions and labels by their usual names. Of several, the one that lies where the target does is the labels.
+Where one is left, targets are compared with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import torch
+
+from smd_agent.pytorch.arrays import has_memory, tensors_in
+
+AXES = 2
+# Of each axis.
+_LOOKED_AT = 64
+# As transformers and programs like them call what is no sequence.
+_OTHERS = ("mask", "label", "target", "position", "token_type", "segment")
+
+
+class _Sequence(NamedTuple):
+    """A copy of a part of an input, its whole shape, and where its elements begin."""
+
+    part: torch.Tensor
+    shape: torch.Size
+    begins: int
+
+
+class Sequences:
+    """The sequences that a model was called with last."""
+
+    def __init__(self) -> None:
+        self._found: list[_Sequence] = []
+
+    def take(self, inputs: Any) -> None:
+        """Remember those of a call: positional arguments, and those by keyword."""
+        self._found = []
+        for one in _given(inputs):
+            is_sequence = one.dim() == AXES and is_whole(one) and has_memory(one)
+            if is_sequence and not any(one.data_ptr() == other.begins for other in self._found):
+                self._found.append(_Sequence(one[:_LOOKED_AT, :_LOOKED_AT].clone(), one.shape, one.data_ptr()))
+
+    def clear(self) -> None:
+        """Forget them."""
+        self._found = []
+
+    def compared(self, target: torch.Tensor) -> dict[str, Any]:
+        """The facts of a target of whole numbers; none where there are several sequences, or none of its size."""
+        found = self._found
+        if len(found) > 1:
+            found = [one for one in found if one.begins != target.data_ptr()]
+        if len(found) != 1 or found[0].part.device != target.device:
+            return {}
+        numbers: dict[str, Any] = {}
+        for axis in range(AXES):
+            numbers |= _next(found[0], target, axis) | _distinct(found[0], target, axis)
+        return numbers
+
+
+def is_whole(tensor: torch.Tensor) -> bool:
+    """True if the elements of a tensor are integers."""
+    return not (tensor.is_floating_point() or tensor.is_complex() or tensor.dtype is torch.bool)
+
+
+def _given(inputs: Any) -> Iterator[torch.Tensor]:
+    args, kwargs = inputs
+    yield from tensors_in(args)
+    for name, value in kwargs.items():
+        if not any(word in name for word in _OTHERS):
+            yield from tensors_in(value)
+
+
+def _along(target: torch.Tensor, shape: torch.Size, axis: int, fewest: int) -> torch.Tensor | None:
+    """A target as it lies along an axis of the input, but for its end, of which it may lack so many places."""
+    for missing in range(fewest + 1):
+        shorter = [*shape]
+        shorter[axis] -= missing
+        if target.numel() == shorter[0] * shorter[1]:
+            return target.reshape(shorter).narrow(axis, 0, shape[axis] - fewest)
+    return None
+
+
+def _next(sequence: _Sequence, target: torch.Tensor, axis: int) -> dict[str, Any]:
+    """Whether targets are the next tokens, along one axis; nothing where the target has another size."""
+    length = sequence.shape[axis]
+    whole = _along(target, sequence.shape, axis, 1) if length > 1 else None
+    if whole is None:
+        return {}
+    before, later = _places(sequence.part, axis, 2)
+    targets = whole[: later.shape[0], : later.shape[1]]
+    compared = (later != before) & (targets >= 0)
+    count = compared.sum()
+    right = ((targets == later) & compared).sum()
+    return {f"length_{axis}": length, f"next_{axis}": right / count.clamp(min=1), f"compared_{axis}": count}
+
+
+def _distinct(sequence: _Sequence, target: torch.Tensor, axis: int) -> dict[str, Any]:
+    """Whether targets are the tokens of the same places, or those after the next ones."""
+    whole = _along(target, sequence.shape, axis, 2) if sequence.shape[axis] > 2 else None
+    if whole is None:
+        return {}
+    same, following, second = _places(sequence.part, axis, 3)
+    targets = whole[: same.shape[0], : same.shape[1]]
+    compared = (same != following) & (following != second) & (same != second) & (targets >= 0)
+    count = compared.sum()
+    least = count.clamp(min=1)
+    shares = [((targets == one) & compared).sum() / least for one in (same, second)]
+    return {f"same_{axis}": shares[0], f"second_{axis}": shares[1], f"distinct_{axis}": count}
+
+
+def _places(part: torch.Tensor, axis: int, count: int) -> list[torch.Tensor]:
+    """So many parts of a sequence, each begins one place after the one before."""
+    known = part.shape[axis] - count + 1
+    return [part.narrow(axis, first, known) for first in range(count)]
