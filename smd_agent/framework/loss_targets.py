@@ -26,10 +26,12 @@ class Target(NamedTuple):
 
     loss: the name of the loss that compares with it.
     values: its array.
+    ignored: the label that does not count; None where there is none.
     """
 
     loss: str
     values: Any
+    ignored: int | None = None
 
 
 class LossTargets(UsageProbe, domain=LOSS_FACTS, doing="looking at the targets of a loss"):
@@ -47,7 +49,7 @@ class LossTargets(UsageProbe, domain=LOSS_FACTS, doing="looking at the targets o
         """Return the target of a loss; None if it is none that is looked at, or cannot be read."""
         raise NotImplementedError
 
-    def compared(self, target: Any) -> dict[str, Any]:
+    def compared(self, target: Target) -> dict[str, Any]:
         """Return facts of the elements of a target."""
         return {}
 
@@ -64,4 +66,4 @@ class LossTargets(UsageProbe, domain=LOSS_FACTS, doing="looking at the targets o
         shape = tuple(found.values.shape)
         sizes = (*shape, 1, 1)[:AXES]
         numbers: dict[str, Any] = {"axis_0": sizes[0], "axis_1": sizes[1], "elements": math.prod(shape)}
-        self._usage.save(f"target/{found.loss}_{number}", numbers | self.compared(found.values))
+        self._usage.save(f"target/{found.loss}_{number}", numbers | self.compared(found))

@@ -22,6 +22,7 @@ from smd_agent.core.modes import ModeKeys
 from smd_agent.framework.loss_guesses import LossGuesses
 from smd_agent.framework.step_events import LossCall, ModelCall, StepEnd
 from smd_agent.framework.usage import Usage
+from smd_agent.pytorch.capture import token_padding
 from smd_agent.pytorch.capture.loss_inputs import LossInputs
 from smd_agent.pytorch.capture.loss_targets import LossTargets
 
@@ -354,3 +355,35 @@ def test_how_far_targets_are_shifted(shape, dtype, offset, missing, flat, axis, 
         close(found[f"{name}_{axis}"], float(((targets == other) & distinct).sum() / max(distinct.sum(), 1)))
     if distinct.any() and offset != 1:
         assert found[f"{'same' if not offset else 'second'}_{axis}"] == 1
+
+
+def rows_with_ends(shape, most, seed):
+    """Rows of tokens of which some end in one of them."""
+    rng = np.random.default_rng(seed)
+    tokens = rng.integers(0, most, shape)
+    for row in tokens:
+        row[len(row) - rng.integers(0, len(row) + 1) :] = rng.choice([0, 0, 0, 1])
+    return rng, tokens
+
+
+@given(st.tuples(st.integers(1, 9), st.integers(3, 12)), st.integers(2, 9), st.booleans(), st.integers(0, 1000))
+def test_the_ends_of_rows(shape, most, ignores, seed):
+    rng, tokens = rows_with_ends(shape, most, seed)
+    targets = np.where(rng.random((shape[0], shape[1] - 1)) < 0.3, -1, tokens[:, 1:])
+    found = token_padding.ends(torch.from_numpy(tokens), torch.from_numpy(targets))
+    ends, inside, over, before = set(), [], [], set()
+    for row, target in zip(tokens.tolist(), targets.tolist(), strict=True):
+        length = next((n for n, one in enumerate(row[::-1]) if one != row[-1]), len(row))
+        start = len(row) - length
+        if length < 2 or not start or row[-1] in row[1:start]:
+            continue
+        ends.add(row[-1])
+        over.append(target[start - 1] >= 0)
+        before.add(row[start - 1])
+        inside += [one >= 0 for one in target[start:]]
+    assert found["padded"] == (len(over) if len(ends) == 1 else 0)
+    assert found["padding"] == len(inside)
+    if over:
+        close(found["padding_counts"], float(np.mean(inside)))
+        close(found["end_counts"], float(np.mean(over)))
+        assert found["same_end"] == (len(before) == 1)

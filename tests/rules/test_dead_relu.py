@@ -69,6 +69,31 @@ def test_a_layer_that_is_dead_from_the_first_step_on(trained):
     assert one.cause.startswith("It gives nothing but zeros from the first step on")
 
 
+def test_an_adapter_of_zeros_that_is_frozen(trained):
+    class Adapter(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.base, self.a, self.b = nn.Linear(8, 12), nn.Linear(8, 2, bias=False), nn.Linear(2, 12, bias=False)
+            nn.init.zeros_(self.b.weight).requires_grad_(False)
+
+        def forward(self, x):
+            return self.base(x) + self.b(self.a(x))
+
+    def training(capture):
+        model = nn.Sequential(Adapter(), nn.Linear(12, 1))
+        capture(model)
+        optimizer = torch.optim.SGD([one for one in model.parameters() if one.requires_grad], 0.1)
+        for _ in range(8):
+            optimizer.zero_grad()
+            model(torch.randn(16, 8)).pow(2).mean().backward()
+            optimizer.step()
+
+    (found,) = trained(training).findings(DeadRelu())
+    assert found.tensor == "0.b_output_0"
+    assert found.cause.startswith("Its own weights are all 0 and stay so, as those of an adapter")
+    assert found.advice.startswith("Check that the adapter can be trained")
+
+
 @pytest.mark.parametrize("dead, finds", [(0.5, False), (0.51, True), (1.0, True)])
 def test_at_the_threshold(tmp_path, dead, finds):
     trial = written(tmp_path / "run", course(0.0, *[dead] * 6))

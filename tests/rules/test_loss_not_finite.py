@@ -101,6 +101,36 @@ def test_a_logarithm_of_0(trained):
     assert "log in what computes the loss after the model made -inf of values from 0 to 0" in found.cause
 
 
+@pytest.mark.parametrize("ignored", [-100, 3])
+@pytest.mark.parametrize("blame", [False, True])
+def test_a_batch_of_which_no_label_counts(trained, ignored, blame):
+    def change(step, x, y):
+        y = torch.arange(16) % 3
+        return x, torch.full_like(y, ignored) if step == BAD else y
+
+    def loss(output, y):
+        return functional.cross_entropy(output, y, ignore_index=ignored)
+
+    run = trained(lambda capture: steps(capture, change, nn.Linear(6, 3), loss=loss), blame=blame)
+    (found,) = run.findings(LossNotFinite())
+    assert (found.first_step, found.severity) == (BAD, Severity.WARNING)
+    assert found.cause.startswith("All labels of this batch have the value that the loss ignores")
+    assert found.advice.startswith("Divide the sum of the losses by the number of labels")
+
+
+def test_the_loss_of_every_step_has_the_cause_that_a_saved_one_shows(trained):
+    def change(step, x, y):
+        y = torch.arange(16) % 3
+        return x, torch.full_like(y, -100) if step >= BAD else y
+
+    loss = functional.cross_entropy
+    found = trained(lambda capture: steps(capture, change, nn.Linear(6, 3), loss=loss), every=2).findings(
+        LossNotFinite()
+    )
+    assert "series/loss" in [one.tensor for one in found]
+    assert all(one.cause.startswith("All labels of this batch") for one in found)
+
+
 def test_one_that_is_finite_again_is_a_warning(trained):
     def passes_over(capture):
         model = nn.Linear(6, 1)

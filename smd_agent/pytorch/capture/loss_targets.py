@@ -6,12 +6,18 @@ the target may go on, be it flattened or without the first or the first two elem
 
 ``length_k``    the input's size along it.
 ``next_k``      the share of targets that are the next element of the input, of those that are looked at: all but those
-                below 0, where the next element differs from the one before it.
+                that are ignored or below 0, where the next element differs from the one before it.
 ``compared_k``  how many those are.
 ``same_k``      the share of targets that are the element of the same place, of those at three elements of the input
-                that differ from each other, but for those below 0.
+                that differ from each other, without those that are ignored or below 0.
 ``second_k``    the share of them that are the element after the next one.
 ``distinct_k``  how many those are.
+``padded_k``    how many rows are padded (``capture.token_padding``), all by the same token; of up to 64 rows, of which
+                the last 256 elements are looked at.
+``padding_k``   how many of their elements go from padding to padding.
+``padding_counts_k``  the share of these whose target counts: it is neither ignored nor below 0.
+``end_counts_k``      the share of padded rows in which the first element of the padding is such a target.
+``same_end_k``        1 if the element before the padding is the same in all of them, else 0.
 """
 
 from __future__ import annotations
@@ -31,8 +37,11 @@ from smd_agent.pytorch.capture.token_offsets import Sequences, is_whole
 from smd_agent.pytorch.own_operations import without_gradients
 from smd_agent.pytorch.tracing import graph_task, is_opaque
 
+_OF_CLASSES = ("cross_entropy_loss", "nll_loss")
+_IGNORE_INDEX = 4
 _LOSSES = (
-    *("cross_entropy_loss", "nll_loss", "binary_cross_entropy_loss", "binary_cross_entropy_with_logits_loss"),
+    *_OF_CLASSES,
+    *("binary_cross_entropy_loss", "binary_cross_entropy_with_logits_loss"),
     *("mse_loss", "l1_loss", "smooth_l1_loss"),
 )
 
@@ -62,14 +71,22 @@ class LossTargets(AnyTargets, domain=LOSS_FACTS, doing="looking at the targets o
         if call.loss not in _LOSSES or not is_a(target, torch.Tensor):
             return None
         can_be_read = graph_task() == -1 and not is_opaque() and has_memory(target)
-        return Target(call.loss, target) if can_be_read else None
+        return Target(call.loss, target, _ignored_by(call)) if can_be_read else None
 
     @without_gradients
-    def compared(self, target: Any) -> dict[str, Any]:
+    def compared(self, target: Target) -> dict[str, Any]:
         """Return how many of the targets are the tokens of the same, of the next, and of the second next place."""
-        return self._sequences.compared(target) if is_whole(target) else {}
+        return self._sequences.compared(target.values, target.ignored) if is_whole(target.values) else {}
 
     @on(StepEnd)
     def close(self, _: StepEnd) -> None:
         """Let go of what is remembered."""
         self._sequences.clear()
+
+
+def _ignored_by(call: LossCall) -> int | None:
+    """The label that a loss of classes is told to ignore; None where it is told none."""
+    if call.loss not in _OF_CLASSES:
+        return None
+    found = call.args[_IGNORE_INDEX] if len(call.args) > _IGNORE_INDEX else call.kwargs.get("ignore_index")
+    return found if type(found) is int else None

@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 import torch
 
 from smd_agent.pytorch.arrays import has_memory, tensors_in
+from smd_agent.pytorch.capture import token_padding
+from smd_agent.pytorch.capture.token_padding import PLACES, ROWS
 
 AXES = 2
 # Of each axis.
@@ -22,9 +24,14 @@ _OTHERS = ("mask", "label", "target", "position", "token_type", "segment")
 
 
 class _Sequence(NamedTuple):
-    """A copy of a part of an input, its whole shape, and where its elements begin."""
+    """Copies of parts of an input, its whole shape, and where its elements begin.
+
+    part: the first elements along both axes.
+    ends: the last elements along each axis, of several rows along the other one; the rows come first.
+    """
 
     part: torch.Tensor
+    ends: tuple[torch.Tensor, ...]
     shape: torch.Size
     begins: int
 
@@ -41,22 +48,26 @@ class Sequences:
         for one in _given(inputs):
             is_sequence = one.dim() == AXES and is_whole(one) and has_memory(one)
             if is_sequence and not any(one.data_ptr() == other.begins for other in self._found):
-                self._found.append(_Sequence(one[:_LOOKED_AT, :_LOOKED_AT].clone(), one.shape, one.data_ptr()))
+                ends = tuple(rows[:ROWS, -PLACES:].clone() for rows in (one.t(), one))
+                self._found.append(_Sequence(one[:_LOOKED_AT, :_LOOKED_AT].clone(), ends, one.shape, one.data_ptr()))
 
     def clear(self) -> None:
         """Forget them."""
         self._found = []
 
-    def compared(self, target: torch.Tensor) -> dict[str, Any]:
+    def compared(self, target: torch.Tensor, ignored: int | None) -> dict[str, Any]:
         """The facts of a target of whole numbers; none where there are several sequences, or none of its size."""
         found = self._found
         if len(found) > 1:
             found = [one for one in found if one.begins != target.data_ptr()]
         if len(found) != 1 or found[0].part.device != target.device:
             return {}
+        if ignored is not None and ignored >= 0:
+            target = target.to(torch.int64).masked_fill(target == ignored, -1)
         numbers: dict[str, Any] = {}
         for axis in range(AXES):
-            numbers |= _next(found[0], target, axis) | _distinct(found[0], target, axis)
+            for facts in (_next, _distinct, _ends):
+                numbers |= {f"{name}_{axis}": number for name, number in facts(found[0], target, axis).items()}
         return numbers
 
 
@@ -94,7 +105,7 @@ def _next(sequence: _Sequence, target: torch.Tensor, axis: int) -> dict[str, Any
     compared = (later != before) & (targets >= 0)
     count = compared.sum()
     right = ((targets == later) & compared).sum()
-    return {f"length_{axis}": length, f"next_{axis}": right / count.clamp(min=1), f"compared_{axis}": count}
+    return {"length": length, "next": right / count.clamp(min=1), "compared": count}
 
 
 def _distinct(sequence: _Sequence, target: torch.Tensor, axis: int) -> dict[str, Any]:
@@ -108,7 +119,17 @@ def _distinct(sequence: _Sequence, target: torch.Tensor, axis: int) -> dict[str,
     count = compared.sum()
     least = count.clamp(min=1)
     shares = [((targets == one) & compared).sum() / least for one in (same, second)]
-    return {f"same_{axis}": shares[0], f"second_{axis}": shares[1], f"distinct_{axis}": count}
+    return {"same": shares[0], "second": shares[1], "distinct": count}
+
+
+def _ends(sequence: _Sequence, target: torch.Tensor, axis: int) -> dict[str, Any]:
+    """What is known of the padding of rows, where targets are the next tokens."""
+    whole = _along(target, sequence.shape, axis, 1) if sequence.shape[axis] > 2 else None
+    if whole is None:
+        return {}
+    tokens = sequence.ends[axis]
+    rows = whole if axis else whole.t()
+    return token_padding.ends(tokens, rows[: tokens.shape[0], 1 - tokens.shape[1] :])
 
 
 def _places(part: torch.Tensor, axis: int, count: int) -> list[torch.Tensor]:

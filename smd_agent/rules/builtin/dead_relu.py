@@ -16,6 +16,14 @@ _FROM_THE_FIRST = (
     "It gives nothing but zeros from the first step on: its biases, its weights or what it is given hold all of its "
     "units below 0, and what lies before it gets no gradient"
 )
+_OF_ZEROS = (
+    "Its own weights are all 0 and stay so, as those of an adapter such as LoRA that is frozen or gets no gradient: it"
+    " adds nothing"
+)
+_TRAIN_IT = (
+    "Check that the adapter can be trained (requires_grad), that the optimizer has its parameters, and that gradients"
+    " reach them"
+)
 
 
 class DeadRelu(BuiltInRule):
@@ -79,8 +87,10 @@ class DeadRelu(BuiltInRule):
             )
             row = self.row(name, is_dead)
             if row >= self.patience:
-                cause = _FROM_THE_FIRST if first == _ALL and self.patience > 1 else ""
-                self.found(step, name, {"dead_percent": percent, "at_first": first}, cause=cause)
+                cause, advice = (_FROM_THE_FIRST, "") if first == _ALL and self.patience > 1 else ("", "")
+                if percent == _ALL and _is_of_zeros(step, name):
+                    cause, advice = _OF_ZEROS, _TRAIN_IT
+                self.found(step, name, {"dead_percent": percent, "at_first": first}, cause=cause, advice=advice)
             elif not row and self.patience > 1:
                 self.withdraw(step, name)
 
@@ -112,3 +122,10 @@ class DeadRelu(BuiltInRule):
                 continue
             found[name] = 100 * dead_beyond_chance(share, zero, count)
         return found
+
+
+def _is_of_zeros(step: StepView, output: str) -> bool:
+    """Tell whether the layer of an output has a weight that is all 0, as far as that was saved."""
+    ending = f"{output.rpartition('_output_')[0]}.weight"
+    names = tuple(name for name in step.names(CollectionKeys.WEIGHTS) if name.endswith(ending))
+    return any(share == 1 for _, share in step.column("zero_share", names).items())

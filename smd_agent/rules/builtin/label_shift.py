@@ -46,6 +46,7 @@ class LabelShift(UsageInARow):
     }
     cause = _TWICE
     advice = _SHIFT_ONCE
+    short = "labels shifted twice: {}"
 
     def take(self, step: StepView) -> None:
         """Look at the targets of a step, and at its attention."""
@@ -75,4 +76,6 @@ class LabelShift(UsageInARow):
             self.found(step, tensor, evidence)
             return
         cause, severity = (_NOT, Severity.WARNING) if self._is_causal else (_COPIES, Severity.NOTE)
-        self.found(step, tensor, evidence, severity=severity, cause=cause, advice=_SHIFT)
+        self.found(
+            step, tensor, evidence, severity=severity, cause=cause, advice=_SHIFT, short="labels not shifted: {}"
+        )

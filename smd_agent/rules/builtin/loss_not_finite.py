@@ -13,6 +13,7 @@ from smd_agent.rules.finding import Finding
 from smd_agent.rules.inputs_of_models import model_inputs
 from smd_agent.rules.not_finite import not_finite
 from smd_agent.rules.series_view import GRADIENT, LOSS, Course, SeriesView
+from smd_agent.rules.usage import numbers_of
 
 _WEIGHTS = (CollectionKeys.WEIGHTS, CollectionKeys.BIASES)
 # What a loss that diverges has grown to, beside the first one.
@@ -38,6 +39,11 @@ _CAUSES = {
     "inputs": (
         "The batch itself holds values that are not finite, while the weights do not",
         "Look for NaN and Inf in the data of this step, and in what prepares it",
+    ),
+    "ignored": (
+        "All labels of this batch have the value that the loss ignores, so that it is the mean of none: 0 divided by 0",
+        "Divide the sum of the losses by the number of labels, or by 1 where there is none, or leave such batches out;"
+        " check the length to which texts are cut",
     ),
     "diverged": (
         "The loss had grown many times over before: the training diverged",
@@ -86,7 +92,9 @@ _CAUSES = {
 
 # What tells more than the advice of causes that are guesses.
 _AGAIN = "{command} makes the step again that went wrong, and names the operation, the line and the rows of the batch"
-_DIVERGING = ("diverged", "growing")
+# Those that an operation does not tell better.
+_KNOWN = ("diverged", "growing", "ignored")
+_SEEN = ("ignored", "inputs")
 _NEVER = (
     "This metric cannot be computed of this data, as an AUC where all labels are of one class, or divides by 0;"
     " early stopping and schedules that go by it go by nothing"
@@ -205,15 +213,15 @@ class LossNotFinite(BuiltInRule):
         finding.cause, finding.advice = _CAUSES[cause]
         again = self._again.get(finding.mode)
         if again is not None:
-            finding.advice = f"{finding.advice}; {again}" if cause in _DIVERGING else again
+            finding.advice = f"{finding.advice}; {again}" if cause in _KNOWN else again
         if self._culprit is not None:
             told, advice = _CAUSES["told"]
             number, text = self._culprit
             told = told.replace("{step}", number).replace("{culprit}", text)
             # The operation that overflows at last is not why a training diverges.
-            diverged = cause in _DIVERGING
-            finding.cause = f"{finding.cause}. {told}" if diverged else told
-            finding.advice = finding.advice if diverged else advice
+            is_known = cause in _KNOWN
+            finding.cause = f"{finding.cause}. {told}" if is_known else told
+            finding.advice = finding.advice if is_known else advice
 
     def _look_at_metrics(self, step: StepView) -> None:
         metrics = step.without(step.names(CollectionKeys.METRICS), step.names(CollectionKeys.LOSSES))
@@ -242,7 +250,13 @@ class LossNotFinite(BuiltInRule):
         finding.evidence |= {"others": len(others), "others_not_finite": len(bad)}
         if last is not None:
             finding.evidence |= {"last_finite_step": last.step, "last_finite_loss": last.loss}
-        self._explain(finding, self._cause(step, bad, last))
+        cause = self._cause(step, bad, last)
+        self._explain(finding, cause)
+        of_series = self.finding_of(step, LOSS)
+        if of_series is not None and cause in _SEEN:
+            # What the step shows is more than what numbers of steps before it lead to expect.
+            self._causes[step.mode] = cause
+            self._explain(of_series, cause)
         if self._culprit is not None:
             self.withdraw(step)
 
@@ -264,6 +278,8 @@ class LossNotFinite(BuiltInRule):
             return "between" if last is not None and _was_well(last, step) else "weights"
         if bad.keys() & {*model_inputs(step)}:
             return "inputs"
+        if any(numbers.get("labels") == 0 for numbers in numbers_of(step, "loss").values()):
+            return "ignored"
         if diverged:
             return "diverged"
         if not weights:

@@ -31,8 +31,10 @@ _ALL_ZERO = (
 )
 _FRONT = (
     Severity.WARNING,
-    "Gradients end behind this parameter: a detach(), .data, .numpy() or no_grad() lies between it and the loss",
-    "Take that away; if the part shall not be trained, say so by requires_grad=False",
+    "Gradients end behind this parameter: a detach(), .data, .numpy() or no_grad() lies between it and the loss, or a"
+    " checkpoint with use_reentrant=True that is given nothing that needs a gradient",
+    "Take that away, or call checkpoint with use_reentrant=False; if the part shall not be trained, say so by"
+    " requires_grad=False",
 )
 _ASIDE = (
     Severity.NOTE,
