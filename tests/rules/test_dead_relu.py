@@ -69,15 +69,16 @@ def test_a_layer_that_is_dead_from_the_first_step_on(trained):
     assert one.cause.startswith("It gives nothing but zeros from the first step on")
 
 
-def test_an_adapter_of_zeros_that_is_frozen(trained):
+@pytest.mark.parametrize("frozen", [True, False])
+def test_an_adapter_of_zeros_that_is_not_trained(trained, frozen):
     class Adapter(nn.Module):
         def __init__(self):
             super().__init__()
             self.base, self.a, self.b = nn.Linear(8, 12), nn.Linear(8, 2, bias=False), nn.Linear(2, 12, bias=False)
-            nn.init.zeros_(self.b.weight).requires_grad_(False)
+            nn.init.zeros_(self.b.weight).requires_grad_(not frozen)
 
         def forward(self, x):
-            return self.base(x) + self.b(self.a(x))
+            return self.base(x) + self.b(self.a(x)).detach()
 
     def training(capture):
         model = nn.Sequential(Adapter(), nn.Linear(12, 1))
@@ -90,7 +91,7 @@ def test_an_adapter_of_zeros_that_is_frozen(trained):
 
     (found,) = trained(training).findings(DeadRelu())
     assert found.tensor == "0.b_output_0"
-    assert found.cause.startswith("Its own weights are all 0 and stay so, as those of an adapter")
+    assert found.cause.startswith("It gives nothing but zeros, and its own weights stay as they are")
     assert found.advice.startswith("Check that the adapter can be trained")
 
 

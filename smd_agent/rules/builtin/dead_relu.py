@@ -7,6 +7,7 @@ import re
 import numpy as np
 
 from smd_agent.rules.built_in import TRAINING, BuiltInRule, CollectionKeys, Names, Need, Severity, StepView
+from smd_agent.rules.known_parameters import known_parameters
 from smd_agent.rules.parameters import Parameter, names, number, whole
 from smd_agent.rules.unit_activity import activity, dead_beyond_chance
 
@@ -17,8 +18,8 @@ _FROM_THE_FIRST = (
     "units below 0, and what lies before it gets no gradient"
 )
 _OF_ZEROS = (
-    "Its own weights are all 0 and stay so, as those of an adapter such as LoRA that is frozen or gets no gradient: it"
-    " adds nothing"
+    "It gives nothing but zeros, and its own weights stay as they are: an adapter such as LoRA that is frozen, or gets"
+    " no gradient, adds nothing"
 )
 _TRAIN_IT = (
     "Check that the adapter can be trained (requires_grad), that the optimizer has its parameters, and that gradients"
@@ -75,9 +76,13 @@ class DeadRelu(BuiltInRule):
         self.needs = (Need((), statistics, patterns, "layers to --save, with --reductions statistics"),)
         self.fewest_steps = min(self.fewest_steps, self.patience)
         self._first: dict[str, float] = {}
+        # Parameters that cannot be trained, by what was told of them last.
+        self._frozen: list[str] = []
 
     def take(self, step: StepView) -> None:
         """Look at the outputs of a step."""
+        for facts in known_parameters(step).values():
+            self._frozen = [name for name, fact in facts.items() if not fact.requires_grad]
         names = self.needs[0].names(step)
         found = self._beyond_chance(step, names) if self.samples else self._as_they_are(step, names)
         for name, percent in found.items():
@@ -88,7 +93,7 @@ class DeadRelu(BuiltInRule):
             row = self.row(name, is_dead)
             if row >= self.patience:
                 cause, advice = (_FROM_THE_FIRST, "") if first == _ALL and self.patience > 1 else ("", "")
-                if percent == _ALL and _is_of_zeros(step, name):
+                if percent == _ALL and self._is_of_zeros(step, name):
                     cause, advice = _OF_ZEROS, _TRAIN_IT
                 self.found(step, name, {"dead_percent": percent, "at_first": first}, cause=cause, advice=advice)
             elif not row and self.patience > 1:
@@ -123,9 +128,10 @@ class DeadRelu(BuiltInRule):
             found[name] = 100 * dead_beyond_chance(share, zero, count)
         return found
 
-
-def _is_of_zeros(step: StepView, output: str) -> bool:
-    """Tell whether the layer of an output has a weight that is all 0, as far as that was saved."""
-    ending = f"{output.rpartition('_output_')[0]}.weight"
-    names = tuple(name for name in step.names(CollectionKeys.WEIGHTS) if name.endswith(ending))
-    return any(share == 1 for _, share in step.column("zero_share", names).items())
+    def _is_of_zeros(self, step: StepView, output: str) -> bool:
+        """Tell whether the layer of an output has a weight that is frozen, or all 0, as far as that is known."""
+        ending = f"{output.rpartition('_output_')[0]}.weight"
+        if any(name.endswith(ending) for name in self._frozen):
+            return True
+        names = tuple(name for name in step.names(CollectionKeys.WEIGHTS) if name.endswith(ending))
+        return any(share == 1 for _, share in step.column("zero_share", names).items())
