@@ -143,7 +143,7 @@ class NoKeeper:
 
     def keep(self, done: Callable[[str, int], object]) -> str:
         """Nothing can be kept."""
-        return "what a step is given is kept with PyTorch alone"
+        return "with this framework no step can be kept"
 
 
 class Requests:

@@ -95,7 +95,7 @@ def _along(target: torch.Tensor, shape: torch.Size, axis: int, fewest: int) -> t
 
 
 def _next(sequence: _Sequence, target: torch.Tensor, axis: int) -> dict[str, Any]:
-    """Whether targets are the next tokens, along one axis; nothing where the target has another size."""
+    """The share of targets that are the next tokens, along one axis; nothing where the target has another size."""
     length = sequence.shape[axis]
     whole = _along(target, sequence.shape, axis, 1) if length > 1 else None
     if whole is None:
@@ -109,7 +109,7 @@ def _next(sequence: _Sequence, target: torch.Tensor, axis: int) -> dict[str, Any
 
 
 def _distinct(sequence: _Sequence, target: torch.Tensor, axis: int) -> dict[str, Any]:
-    """Whether targets are the tokens of the same places, or those after the next ones."""
+    """The shares of targets that are the tokens of the same places, and those after the next ones."""
     whole = _along(target, sequence.shape, axis, 2) if sequence.shape[axis] > 2 else None
     if whole is None:
         return {}
@@ -123,7 +123,7 @@ def _distinct(sequence: _Sequence, target: torch.Tensor, axis: int) -> dict[str,
 
 
 def _ends(sequence: _Sequence, target: torch.Tensor, axis: int) -> dict[str, Any]:
-    """What is known of the padding of rows, where targets are the next tokens."""
+    """The facts of the padding of rows, as far as the target has their size."""
     whole = _along(target, sequence.shape, axis, 1) if sequence.shape[axis] > 2 else None
     if whole is None:
         return {}

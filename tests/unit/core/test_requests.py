@@ -143,7 +143,7 @@ def test_a_step_is_kept(loop):
 @pytest.mark.parametrize(
     "keeper, steps, words",
     [
-        (None, 1, "what a step is given is kept with PyTorch alone"),
+        (None, 1, "with this framework no step can be kept"),
         (Keeper("bundles are switched off"), 1, "bundles are switched off"),
         (Keeper(), 2, "no backward pass of a model was seen in step 3"),
         (Keeper(), 1, "the training has ended"),
