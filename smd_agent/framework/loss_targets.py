@@ -27,11 +27,13 @@ class Target(NamedTuple):
     loss: the name of the loss that compares with it.
     values: its array.
     ignored: the label that does not count; None where there is none.
+    is_plain: whether each label that is not ignored counts: the loss is reduced, and not weighted.
     """
 
     loss: str
     values: Any
     ignored: int | None = None
+    is_plain: bool = False
 
 
 class LossTargets(UsageProbe, domain=LOSS_FACTS, doing="looking at the targets of a loss"):

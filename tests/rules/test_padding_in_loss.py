@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from harness.padded_rows import END, PAD, SIZE, loss_of, rows, training_of
+from harness.padded_rows import END, PAD, SIZE, TOKENS, loss_of, rows, training_of
 
 from smd_agent.rules import PaddingInLoss
 from smd_agent.rules.finding import Severity
@@ -20,6 +20,35 @@ def counted_from_the_data(net, x):
 
 def ignored(net, x):
     return loss_of(net(x)[:, :-1], x[:, 1:], ignore_index=PAD)
+
+
+def classes(net, x, **told):
+    """As of a model that gives each token a class."""
+    return loss_of(net(x), x.masked_fill(x == PAD, 3) % 4, **told)
+
+
+def test_classes_of_tokens(trained):
+    (found,) = trained(training_of(classes)).findings(PaddingInLoss())
+    assert found.cause.startswith("The loss counts the labels that stand at the padding")
+
+
+def by_mask(net, x):
+    return (loss_of(net(x)[:, :-1], x[:, 1:], reduction="none") * (x[:, 1:] != PAD).reshape(-1)).mean()
+
+
+def by_weight(net, x):
+    weight = torch.ones(TOKENS)
+    weight[PAD] = 0
+    return loss_of(net(x)[:, :-1], x[:, 1:], weight=weight)
+
+
+def classes_that_are_ignored(net, x):
+    return loss_of(net(x), (x % 4).masked_fill(x == PAD, -100))
+
+
+@pytest.mark.parametrize("step", [by_mask, by_weight, classes_that_are_ignored])
+def test_padding_that_is_left_out_in_another_way(trained, step):
+    assert trained(training_of(step)).verdict(PaddingInLoss()).findings == []
 
 
 @pytest.mark.parametrize("step", [counted, counted_from_the_data])

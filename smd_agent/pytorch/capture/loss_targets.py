@@ -13,7 +13,7 @@ the target may go on, be it flattened or without the first or the first two elem
 ``second_k``    the share of them that are the element after the next one.
 ``distinct_k``  how many those are.
 ``padded_k``    how many rows are padded (``capture.token_padding``), all by the same token; of up to 64 rows, of which
-                the last 256 elements are looked at.
+                the last 256 elements are looked at. Not of a loss that weighs classes or is not reduced.
 ``padding_k``   how many of their elements go from padding to padding.
 ``padding_counts_k``  the share of these whose target counts: it is neither ignored nor below 0.
 ``end_counts_k``      the share of padded rows in which the first element of the padding is such a target.
@@ -38,7 +38,8 @@ from smd_agent.pytorch.own_operations import without_gradients
 from smd_agent.pytorch.tracing import graph_task, is_opaque
 
 _OF_CLASSES = ("cross_entropy_loss", "nll_loss")
-_IGNORE_INDEX = 4
+_WEIGHT, _REDUCTION, _IGNORE_INDEX = 2, 3, 4
+_EACH = 0
 _LOSSES = (
     *_OF_CLASSES,
     *("binary_cross_entropy_loss", "binary_cross_entropy_with_logits_loss"),
@@ -71,12 +72,18 @@ class LossTargets(AnyTargets, domain=LOSS_FACTS, doing="looking at the targets o
         if call.loss not in _LOSSES or not is_a(target, torch.Tensor):
             return None
         can_be_read = graph_task() == -1 and not is_opaque() and has_memory(target)
-        return Target(call.loss, target, _ignored_by(call)) if can_be_read else None
+        if not can_be_read:
+            return None
+        if call.loss not in _OF_CLASSES:
+            return Target(call.loss, target)
+        ignored = _argument(call, _IGNORE_INDEX, "ignore_index")
+        is_plain = _argument(call, _WEIGHT, "weight") is None and _argument(call, _REDUCTION, "reduction") != _EACH
+        return Target(call.loss, target, ignored if type(ignored) is int else None, is_plain)
 
     @without_gradients
     def compared(self, target: Target) -> dict[str, Any]:
         """Return how many of the targets are the tokens of the same, of the next, and of the second next place."""
-        return self._sequences.compared(target.values, target.ignored) if is_whole(target.values) else {}
+        return self._sequences.compared(target) if is_whole(target.values) else {}
 
     @on(StepEnd)
     def close(self, _: StepEnd) -> None:
@@ -84,9 +91,6 @@ class LossTargets(AnyTargets, domain=LOSS_FACTS, doing="looking at the targets o
         self._sequences.clear()
 
 
-def _ignored_by(call: LossCall) -> int | None:
-    """The label that a loss of classes is told to ignore; None where it is told none."""
-    if call.loss not in _OF_CLASSES:
-        return None
-    found = call.args[_IGNORE_INDEX] if len(call.args) > _IGNORE_INDEX else call.kwargs.get("ignore_index")
-    return found if type(found) is int else None
+def _argument(call: LossCall, place: int, name: str) -> Any:
+    """An argument of a loss of classes; None where it is not given."""
+    return call.args[place] if len(call.args) > place else call.kwargs.get(name)

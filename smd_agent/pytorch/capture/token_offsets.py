@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import torch
 
+from smd_agent.framework.loss_targets import Target
 from smd_agent.pytorch.arrays import has_memory, tensors_in
 from smd_agent.pytorch.capture import token_padding
 from smd_agent.pytorch.capture.token_padding import PLACES, ROWS
@@ -55,19 +56,19 @@ class Sequences:
         """Forget them."""
         self._found = []
 
-    def compared(self, target: torch.Tensor, ignored: int | None) -> dict[str, Any]:
+    def compared(self, target: Target) -> dict[str, Any]:
         """The facts of a target of whole numbers; none where there are several sequences, or none of its size."""
-        found = self._found
+        values, ignored, found = target.values, target.ignored, self._found
         if len(found) > 1:
-            found = [one for one in found if one.begins != target.data_ptr()]
-        if len(found) != 1 or found[0].part.device != target.device:
+            found = [one for one in found if one.begins != values.data_ptr()]
+        if len(found) != 1 or found[0].part.device != values.device:
             return {}
         if ignored is not None and ignored >= 0:
-            target = target.to(torch.int64).masked_fill(target == ignored, -1)
+            values = values.to(torch.int64).masked_fill(values == ignored, -1)
         numbers: dict[str, Any] = {}
         for axis in range(AXES):
-            for facts in (_next, _distinct, _ends):
-                numbers |= {f"{name}_{axis}": number for name, number in facts(found[0], target, axis).items()}
+            for facts in (_next, _distinct, *((_ends,) if target.is_plain else ())):
+                numbers |= {f"{name}_{axis}": number for name, number in facts(found[0], values, axis).items()}
         return numbers
 
 

@@ -1,4 +1,4 @@
-"""PaddingInLoss: a language model that is trained to predict the padding of its rows."""
+"""PaddingInLoss: a model of sequences whose loss counts the padding of its rows."""
 
 from __future__ import annotations
 
@@ -8,13 +8,18 @@ from smd_agent.rules.parameters import Parameter, whole
 from smd_agent.rules.usage import Numbers, UsageInARow
 
 _AXES = (1, 0)
+_OF_CLASSES = (
+    "The loss counts the labels that stand at the padding: the model learns that class of it, and the mean over all"
+    " hides the others"
+)
 
 
 class PaddingInLoss(UsageInARow):
-    """A language model that is trained to predict the padding of its rows.
+    """A model of sequences whose loss counts the padding of its rows.
 
-    Rows of the model's input end in a token that is nowhere else in them, and the targets are the next tokens, those of
-    the padding too.
+    Rows of the model's input end in a token that is nowhere else in them, and the loss has a target for each token, for
+    those of the padding too: the next token, or its class. Where the loss is told weights of classes, or gives one
+    number for each target, which the program may leave out, nothing is said.
     """
 
     meaning = "rows of tokens are padded, and the loss counts the padding as targets"
@@ -35,7 +40,8 @@ class PaddingInLoss(UsageInARow):
         """Look at the targets of one loss."""
         for axis in _AXES:
             rows, padding = (numbers.get(f"{name}_{axis}", 0.0) for name in ("padded", "padding"))
-            counts = numbers.get(f"next_{axis}") == 1 and numbers.get(f"padding_counts_{axis}") == 1
+            counts = numbers.get(f"padding_counts_{axis}") == 1
             is_padded = rows >= self.rows and padding >= self.padding
             if self.row(f"{of} {axis}", counts and is_padded) >= self.patience:
-                self.found(step, f"{USAGE}{of}/padded_{axis}", {"padded": rows, "padding": padding})
+                cause = "" if numbers.get(f"next_{axis}") == 1 else _OF_CLASSES
+                self.found(step, f"{USAGE}{of}/padded_{axis}", {"padded": rows, "padding": padding}, cause=cause)
