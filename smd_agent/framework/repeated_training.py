@@ -62,13 +62,26 @@ class RepeatedTraining:
         """True if a training step is one whose operations are watched; asked before they are."""
         return self._order.at <= step and not self.is_over
 
+    @property
+    def step(self) -> int:
+        """The training step that is watched; -1 before the first."""
+        return self._result.step
+
+    @property
+    def passed(self) -> bool:
+        """True if the loss of that step is known."""
+        return self._result.passed
+
     def step_begins(self, step: int) -> None:
-        """A training step that is watched begins; called again in the same one, nothing happens."""
-        if self._result.reached and self._result.step == step:
-            return
-        self._result.reached, self._result.step, self._result.passed = True, step, False
-        self._result.broken = []
+        """A training step that is watched begins."""
         self.makers.forget()
+        self.step_is(step)
+
+    def step_is(self, step: int) -> None:
+        """This is the step of the operations seen of late, where it is known at their end only."""
+        result = self._result
+        if not result.reached or result.step != step:
+            result.reached, result.step, result.passed, result.broken = True, step, False, []
 
     def loss_is(self, loss: object, value: float) -> None:
         """A loss is about to be differentiated; of several of one step the first that is not finite counts.

@@ -106,6 +106,10 @@ class Makers:
             if origin is not None:
                 self._origins[id(one.tensor)] = one.tensor, origin
 
+    def knows(self, tensor: object) -> bool:
+        """True if it is known who has made that a tensor is not finite."""
+        return self._known(tensor) is not None
+
     def maker_of(self, tensor: object) -> str:
         """The maker of a tensor that is not finite, in words; empty where that is not known."""
         found = self._known(tensor)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterable
-from typing import Any, ClassVar, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar, cast
 
 import tensorflow as tf
 
@@ -22,6 +22,9 @@ from smd_agent.tensorflow.replicas import rank_and_size
 from smd_agent.tensorflow.tape_rows import TapeRows
 from smd_agent.tensorflow.types import Optimizer, Tape, Variable
 from smd_agent.tensorflow.variable_names import is_symbolic, variables_in
+
+if TYPE_CHECKING:
+    from smd_agent.tensorflow.repeated_steps import RepeatedSteps
 
 Pairs = Iterable[tuple[object, object]]
 """Gradients, each with its variable."""
@@ -69,11 +72,13 @@ class TensorflowHook(KerasLogs):
         optimizers: Keras optimizers whose variables are saved with the steps of tapes.
         last_variables: of the last saved step with tapes, for the end.
         tape_rows: the numbers of every step with tapes.
+        repeated: the steps of a training that is done again; None in any other.
     """
 
     collection_class = Collection
     facts = (facts, *KerasLogs.facts)
     watching: ClassVar[Watching]
+    repeated: ClassVar[RepeatedSteps | None] = None
 
     def set_up(self) -> None:
         """No optimizer has been wrapped yet."""
@@ -81,7 +86,8 @@ class TensorflowHook(KerasLogs):
         self.optimizers: list[weakref.ref[Optimizer]] = []
         self._told = _ToldVariables()
         self.last_variables = LastVariables()
-        self.tape_rows = TapeRows(self.recorder)
+        again = self.repeated
+        self.tape_rows = TapeRows(self.recorder) if again is None else again.rows(self.recorder)
         self.broken_at_end = self.last_variables.not_finite
 
     # What users call.
