@@ -22,10 +22,11 @@ from smd_agent.cli.errors import USAGE_ERROR, CommandError
 from smd_agent.cli.open_run import open_run
 from smd_agent.cli.output import emit_all, emit_json, facts
 from smd_agent.cli.replayed_program import free_folder, last_line, run_program
+from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.modes import ModeKeys
+from smd_agent.errors import SMDebugError
 from smd_agent.formats.bundles import Bundle
 from smd_agent.formats.replays import Order, Replayed
-from smd_agent.printable import count_of
 from smd_agent.rules.series_view import LOSS, Course, SeriesView
 from smd_agent.storage.worker_files_reader import read_about
 
@@ -101,22 +102,38 @@ def run(args: argparse.Namespace, note: Bundle | None) -> int:
 
 
 def losses_of(trial: Trial) -> Course | None:
-    """The losses of the training steps of a run; None where its series has none."""
+    """The losses of the training steps of a run, else those of the saved steps; None where it has none."""
     for worker, table in trial.series_of_steps().items():
         view = SeriesView(worker, table)
         for mode in (ModeKeys.TRAIN, ModeKeys.GLOBAL):
             course = view.course(LOSS, mode)
             if course is not None:
                 return course
+    return _saved_losses(trial)
+
+
+def _saved_losses(trial: Trial) -> Course | None:
+    worker = next(iter(trial.workers()), "")
+    for mode in (ModeKeys.TRAIN, ModeKeys.GLOBAL):
+        for name in trial.tensor_names(collection=CollectionKeys.LOSSES) if trial.steps(mode=mode) else ():
+            try:
+                found = trial.tensor(name).values(mode)
+            except SMDebugError:
+                continue
+            if found and all(value.size for value in found.values()):
+                steps, values = np.array([*found]), [np.mean(value, dtype=np.float64) for value in found.values()]
+                return Course(name, mode, worker, steps, steps, np.array(values), np.zeros(len(steps), bool))
     return None
 
 
 def _wrong(args: argparse.Namespace, losses: Course | None, seconds: float) -> Wrong:
     if losses is None:
-        raise CommandError(f"{args.run} has no losses of its training steps, by which a step is found", USAGE_ERROR)
+        raise CommandError(f"{args.run} has no losses of training steps, by which a step is found", USAGE_ERROR)
     bad = losses.not_finite()
     if args.step is None and not bad.size:
-        raise CommandError(f"{args.run} has no training step whose loss is not finite", USAGE_ERROR)
+        raise CommandError(
+            f"{args.run} has no training step whose loss is not finite; --step N looks at another one", USAGE_ERROR
+        )
     step = int(losses.steps[bad[0]]) if args.step is None else args.step
     good = losses.steps[np.isfinite(losses.values) & (losses.steps < step)]
     # Of some short steps there may be no row.
@@ -193,20 +210,21 @@ def _told(
     if differs:
         yield "Not same", f"not reproducible: {differs}"
         if not compared.differs and compared.steps:
-            yield "Note", f"the losses of {_steps(compared.steps)} before are those of the run, bit for bit"
+            yield "Note", _same(compared, order.at)
     else:
         yield "Made by", replayed.maker or "not known: no operation that was seen has made it"
-        yield "Same", _same(compared)
+        yield "Same", _same(compared, order.at)
     if replayed.spoilt and step > 0 and not differs:
         yield "Note", f"--step {step - 1} looks at the gradients of the step before"
     yield "Saved", f"all tensors of the step: python -m smd_agent show {out} --step {order.at}"
 
 
-def _same(compared: _Compared) -> str:
+def _same(compared: _Compared, at: int) -> str:
+    if not at:
+        return "it goes wrong again, in the first step"
     if not compared.steps:
-        return "it goes wrong again; there are no losses of steps before to compare"
-    return f"the losses of {_steps(compared.steps)} before are those of the run, bit for bit"
-
-
-def _steps(count: int) -> str:
-    return f"all {count_of(count, 'step')}" if count > 1 else "the step"
+        return "not known: no loss of the steps before is in both runs"
+    steps = (
+        "the step" if at == 1 else f"all {at} steps" if compared.steps == at else f"{compared.steps} of the {at} steps"
+    )
+    return f"the losses of {steps} before are those of the run, bit for bit"

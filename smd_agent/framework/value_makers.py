@@ -90,9 +90,12 @@ class Makers:
             self._origins[id(value.tensor)] = value.tensor, Source(words, of_weights)
 
     def goes(self, tensor: object, other: object) -> None:
-        """One tensor is written to another one, such as a variable."""
+        """One tensor is written to another one, such as a variable.
+
+        An update writes what a backward pass has made: for the steps after it, it is the weights that had it before.
+        """
         known = self._origins.get(id(tensor))
-        if known is not None:
+        if known is not None and not (isinstance(known[1], Made) and known[1].backward_of):
             self._origins[id(other)] = other, known[1]
 
     def saw(self, operation: Operation, given: Sequence[Value], results: Sequence[Value]) -> None:

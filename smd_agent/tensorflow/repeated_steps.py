@@ -68,7 +68,6 @@ class RepeatedSteps:
             if not self._training.watches(step):
                 self._operations.end()
                 return
-            self._operations.forget()
             self._training.step_begins(step)
             self._operations.begin()
         else:
@@ -118,6 +117,7 @@ class RepeatedSteps:
                 self._training.loss_is(tensor, number)
         bad = [(plain_name(one), part) for one, part in pairs if is_variable(one) and _is_bad(part)]
         self._training.gradients_are(bad)
+        self._operations.forget()
         if self._training.is_over and not position.inside:
             self._training.step_ends()
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import os
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from types import FrameType
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import tensorflow as tf
 from tensorflow.python.eager import backprop
 from tensorflow.python.framework import op_callbacks
@@ -25,6 +26,7 @@ from smd_agent.framework.plain_access import attribute, is_a
 from smd_agent.framework.value_makers import Makers, Operation, Value, kind_of
 from smd_agent.framework.weak_references import Reference
 from smd_agent.interpreter.callers import callers, first_argument
+from smd_agent.interpreter.living_objects import living
 from smd_agent.tensorflow.arrays import to_array
 from smd_agent.tensorflow.variable_names import is_variable, plain_name
 
@@ -34,7 +36,6 @@ _BATCHES = ("IteratorGetNext", "OptionalGetValue", "IteratorGetNextSync")
 _BACKWARD = "the backward pass"
 # A layer is called by these, or is not called for what it computes.
 _CALLS = ("call", "__call__")
-_NEAR = 15
 _GRADIENT = getattr(backprop, "_gradient_function", None)
 _GRADIENT_CODE = None if _GRADIENT is None else _GRADIENT.__code__
 
@@ -64,6 +65,7 @@ class WatchedOperations:
         self.in_backward = False
         # Where operations of the forward pass stand, by what they have made and by what they were given.
         self._places: dict[tuple[str, int], tuple[weakref.ref[Any], Place]] = {}
+        self._variables: list[tuple[str, npt.NDArray[Any]]] | None = None
 
     def begin(self) -> None:
         """Watch from now on; functions that are called run operation by operation."""
@@ -82,6 +84,7 @@ class WatchedOperations:
     def forget(self) -> None:
         """Another step begins."""
         self._places.clear()
+        self._variables = None
 
     # How it is done.
 
@@ -100,22 +103,37 @@ class WatchedOperations:
         if not any(kind_of(one.array) for one in results):
             self._look_at_rows(name, inputs, outputs)
             return
-        if name == _READS:
-            self._read(inputs[0], results[0])
+        if name == _READS and self._makers.knows(inputs[0]):
+            self._makers.goes(inputs[0], results[0].tensor)
+        elif name == _READS:
+            self._find_weights(results)
         elif name in _BATCHES:
             self._look_at_rows(name, inputs, outputs)
             for one in results:
                 self._makers.comes(one, "the batch that the step was given has {}")
         else:
             self._look_at_rows(name, inputs, outputs)
-            self._makers.saw(Operation(name, place, behind), [*_values(inputs)], results)
+            given = [*_values(inputs)]
+            # Where an operation is given a variable, TensorFlow reads it without a word.
+            self._find_weights(given)
+            self._makers.saw(Operation(name, place, behind), given, results)
 
-    def _read(self, handle: object, value: Value) -> None:
-        """A variable was read that is not finite."""
-        if self._makers.knows(handle):
-            self._makers.goes(handle, value.tensor)
-        else:
-            self._makers.comes(value, f"the weights had {{}} before: {_variable_that_is_read()}", of_weights=True)
+    def _find_weights(self, values: Iterable[Value]) -> None:
+        """Say which of these are variables that are not finite; a mask of -inf is none."""
+        for one in values:
+            if kind_of(one.array) in ("", "-inf") or self._makers.knows(one.tensor):
+                continue
+            name = next((name for name, array in self._bad_variables() if _is_same(array, one.array)), "")
+            if name:
+                self._makers.comes(one, f"the weights had {{}} before: {name}", of_weights=True)
+
+    def _bad_variables(self) -> list[tuple[str, npt.NDArray[Any]]]:
+        """The variables that are not finite, by name; looked for once in each step."""
+        if self._variables is None:
+            # It reads them.
+            self._variables = []
+            self._variables = [(name, array) for name, array in _variables() if kind_of(array)]
+        return self._variables
 
     def _look_at_rows(self, name: str, inputs: Any, outputs: Any) -> None:
         """The first of what comes from elsewhere tells how many rows a batch has."""
@@ -158,6 +176,10 @@ def _values(tensors: Any) -> Iterator[Value]:
                 yield Value(one, found[0])
 
 
+def _is_same(one: npt.NDArray[Any], other: npt.NDArray[Any]) -> bool:
+    return one.shape == other.shape and bool(np.array_equal(one, other, equal_nan=True))
+
+
 def _place() -> Place | None:
     """The line of the program's that is running, as far as it stands in the step, and the innermost layer."""
     module, file, line = "", "", 0
@@ -186,13 +208,10 @@ def _layer_name(found: object) -> str:
     return str(attribute(found, "name") or "")
 
 
-def _variable_that_is_read() -> str:
-    """The name of the variable that a caller reads: that of Keras's, which is around TensorFlow's, if there is one."""
-    name = ""
-    for frame, _ in zip(callers(), range(_NEAR), strict=False):
-        found = first_argument(frame)
-        if is_variable(found):
-            name = plain_name(found)
-            if not is_a(found, tf.Variable):
-                break
-    return name
+def _variables() -> Iterator[tuple[str, npt.NDArray[Any]]]:
+    """All variables that are alive: Keras's, which are around TensorFlow's, come first."""
+    found = [one for one in living(object) if is_variable(one)]
+    for one in sorted(found, key=lambda one: is_a(one, tf.Variable)):
+        array = to_array(one)
+        if array is not None and array[0].dtype.kind == "f":
+            yield plain_name(one), array[0]

@@ -96,6 +96,13 @@ def test_what_a_variable_is_given_is_read_from_it(makers):
     assert makers.maker_of(read.tensor).startswith("Log")
 
 
+def test_what_an_update_has_written_is_that_of_the_weights(makers):
+    handle = object()
+    made = saw(makers, "Mul", [value(0.0)], value(NAN), "the gradient of Sqrt")
+    makers.goes(made.tensor, handle)
+    assert not makers.knows(handle)
+
+
 def test_another_step_begins_with_nothing(makers):
     loss = saw(makers, "Log", [value(0.0)], value(-INF))
     makers.forget()
