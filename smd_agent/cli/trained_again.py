@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import math
 import shutil
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -186,18 +187,25 @@ def _differs(replayed: Replayed, wrong: Wrong) -> str:
     """In what the watched steps differ from those of the run; a loss that is finite in both is no matter."""
     if not replayed.reached or replayed.differs or not replayed.passed:
         return replayed.differs or ("the step has no loss" if replayed.reached and not replayed.error else "")
-    is_bad = not np.isfinite(float(replayed.loss))
-    was_bad = bool(wrong.loss) and not np.isfinite(float(wrong.loss))
-    if was_bad and not is_bad and not replayed.broken:
+    was_bad = wrong.loss != "" and not _is_finite(wrong.loss)
+    if was_bad and _is_finite(replayed.loss) and not replayed.broken:
         return f"the loss of step {replayed.step}, computed operation by operation, is {replayed.loss}"
     return ""
+
+
+def _is_finite(loss: str) -> bool:
+    try:
+        return math.isfinite(float(loss))
+    except ValueError:
+        return False
 
 
 def _told(
     wrong: Wrong, replayed: Replayed, order: Order, compared: _Compared, out: Path, ended: str
 ) -> Iterator[tuple[str, str]]:
     step = replayed.step if replayed.reached else wrong.step
-    what = f", which went wrong: the loss is {wrong.loss}" if wrong.loss and step == wrong.step else ""
+    is_bad = wrong.loss != "" and step == wrong.step and not _is_finite(wrong.loss)
+    what = f", which went wrong: the loss is {wrong.loss}" if is_bad else ""
     yield "Step", f"{step}{what}"
     if not replayed.reached:
         yield "Not made", replayed.problem or f"the program did not train up to step {order.at}{last_line(ended)}"
@@ -212,7 +220,8 @@ def _told(
         if not compared.differs and compared.steps:
             yield "Note", _same(compared, order.at)
     else:
-        yield "Made by", replayed.maker or "not known: no operation that was seen has made it"
+        if replayed.maker or not _is_finite(replayed.loss):
+            yield "Made by", replayed.maker or "not known: no operation that was seen has made it"
         yield "Same", _same(compared, order.at)
     if replayed.spoilt and step > 0 and not differs:
         yield "Note", f"--step {step - 1} looks at the gradients of the step before"

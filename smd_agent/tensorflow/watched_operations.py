@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
-from tensorflow.python.eager import backprop
+from tensorflow.python.eager import backprop, record
 from tensorflow.python.framework import op_callbacks
 
 import smd_agent
@@ -136,12 +136,15 @@ class WatchedOperations:
         return self._variables
 
     def _look_at_rows(self, name: str, inputs: Any, outputs: Any) -> None:
-        """The first of what comes from elsewhere tells how many rows a batch has."""
-        if self._makers.rows or self.in_backward or name == _READS:
+        """A batch that comes from a dataset tells how many rows it has, else what the first operation is given."""
+        is_batch = name in _BATCHES
+        if not is_batch and (self._makers.rows or self.in_backward or not record.could_possibly_record()):
             return
-        tensors, least = (outputs, 1) if name in _BATCHES else (inputs, 2)
-        shape = next((one.shape for one in tensors if is_a(one, tf.Tensor) and (one.shape.rank or 0) >= least), None)
-        self._makers.rows = 0 if shape is None else int(shape[0])
+        least = 1 if is_batch else 2
+        tensors = (one for one in (outputs if is_batch else inputs) if is_a(one, tf.Tensor))
+        shape = next((one.shape for one in tensors if (one.shape.rank or 0) >= least), None)
+        if shape is not None:
+            self._makers.rows = int(shape[0])
 
     def _whereabouts(self, name: str, inputs: Any, outputs: Any) -> tuple[str, Callable[[], Place | None]]:
         """What the operation is a gradient of, in words, and what tells where it stands."""
