@@ -77,7 +77,7 @@ def run(args: argparse.Namespace, note: Bundle | None) -> int:
             raise CommandError(f"{option} is for steps of PyTorch: {args.run} has to be trained again", USAGE_ERROR)
     trial = open_run(args.run)
     before = losses_of(trial)
-    wrong = _wrong(args, before, _seconds(trial))
+    wrong = _wrong(args, before, _seconds(trial) if note is None else note.seconds)
     words = args.words or ([] if note is None else note.words)
     # Code that stands in a file of a run is not run.
     if not args.words and (not words or words[0] == "-" or words[0].startswith("-c")):

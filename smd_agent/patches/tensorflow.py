@@ -60,8 +60,12 @@ def apply(tensorflow: ModuleType) -> None:
 
 def _repeat(tensorflow: ModuleType, order: str) -> None:
     # In no other training.
+    from smd_agent.formats.replays import order_of
     from smd_agent.tensorflow.hook import TensorflowHook
 
+    if order_of(order).bundle:
+        # It is for PyTorch.
+        return
     try:
         from smd_agent.tensorflow.repeated_steps import RepeatedSteps
     except ImportError as error:

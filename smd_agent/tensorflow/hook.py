@@ -14,6 +14,7 @@ from smd_agent.core.value_writing import Captured
 from smd_agent.framework.keras.logs import KerasLogs
 from smd_agent.framework.plain_access import attribute, is_a
 from smd_agent.framework.weak_references import Reference
+from smd_agent.framework.wrong_steps import WrongSteps
 from smd_agent.tensorflow.arrays import to_array
 from smd_agent.tensorflow.collection import Collection
 from smd_agent.tensorflow.environment import facts
@@ -72,6 +73,7 @@ class TensorflowHook(KerasLogs):
         optimizers: Keras optimizers whose variables are saved with the steps of tapes.
         last_variables: of the last saved step with tapes, for the end.
         tape_rows: the numbers of every step with tapes.
+        wrong_steps: the note of the first step whose loss is not finite.
         repeated: the steps of a training that is done again; None in any other.
     """
 
@@ -87,7 +89,8 @@ class TensorflowHook(KerasLogs):
         self._told = _ToldVariables()
         self.last_variables = LastVariables()
         again = self.repeated
-        self.tape_rows = TapeRows(self.recorder) if again is None else again.rows(self.recorder)
+        self.wrong_steps = WrongSteps(self)
+        self.tape_rows = TapeRows(self.recorder, self.wrong_steps) if again is None else again.rows(self.recorder)
         self.broken_at_end = self.last_variables.not_finite
 
     # What users call.
@@ -148,6 +151,10 @@ class TensorflowHook(KerasLogs):
         self._told.add(variables_in(optimizer_variables))
         if all(known is not self._told.reference for known in self.optimizers):
             self.optimizers.append(self._told.reference)
+
+    def keep_bundles(self, megabytes: int) -> None:
+        """Note the first step whose loss is not finite, whatever the size; 0: it is not noted."""
+        self.wrong_steps.wanted = megabytes > 0
 
     # What the core asks.
 

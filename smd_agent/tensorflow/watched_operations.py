@@ -147,7 +147,7 @@ class WatchedOperations:
             self._makers.rows = int(shape[0])
 
     def _whereabouts(self, name: str, inputs: Any, outputs: Any) -> tuple[str, Callable[[], Place | None]]:
-        """What the operation is a gradient of, in words, and what tells where it stands."""
+        """In words, of what the operation computes the gradient, and a function that tells where it stands."""
         if not self.in_backward:
             place = _place()
             if place is not None:
@@ -208,7 +208,8 @@ def _is_librarys(file: str) -> bool:
 def _layer_name(found: object) -> str:
     if not any(base.__name__ == "Layer" for base in type(found).__mro__):
         return ""
-    return str(attribute(found, "name") or "")
+    name = attribute(found, "_name")
+    return name if is_a(name, str) else str(attribute(found, "name") or "")
 
 
 def _variables() -> Iterator[tuple[str, npt.NDArray[Any]]]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 
-import keras
 import numpy as np
 import tensorflow as tf
 
+keras = tf.keras
 FAULTS = ("none", "row", "log", "mask", "masked", "root", "own")
 BAD = 42
 
@@ -94,8 +94,8 @@ def train(options):
         keras.utils.set_random_seed(options.seed)
     model = model_of(options.fault)
     loss = weighed if options.fault == "mask" else "mse"
-    jit = {"yes": True, "no": False, "auto": "auto"}[options.jit]
-    model.compile("adam", loss, jit_compile=jit, steps_per_execution=options.execution)
+    jit = {} if options.jit == "auto" else {"jit_compile": options.jit == "yes"}
+    model.compile("adam", loss, steps_per_execution=options.execution, **jit)
     x, y = data(options.fault)
     batches = tf.data.Dataset.from_tensor_slices((x, y)).map(lambda one, other: (tf.sqrt(one) ** 2, other)).batch(8)
     model.fit(batches, epochs=options.epochs, verbose=0, validation_data=batches if options.validate else None)
