@@ -46,7 +46,8 @@ class RepeatedSteps:
     def install(self) -> None:
         """Look at what tapes differentiate; called once, before there is a step."""
         warnings.filterwarnings("ignore", message=_OF_DATASETS)
-        why = "the step that goes wrong is the one whose loss is not finite"
+        # For the same reason as in any training: the table of what is replaced is of those.
+        why = "steps are counted by gradients, which are saved"
         replace(tf.GradientTape, "gradient", self._around_gradient, why=why)
         self.before_tapes(0)
 
