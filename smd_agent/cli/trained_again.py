@@ -28,11 +28,13 @@ from smd_agent.core.modes import ModeKeys
 from smd_agent.errors import SMDebugError
 from smd_agent.formats.bundles import Bundle
 from smd_agent.formats.replays import Order, Replayed
+from smd_agent.formats.series import PREFIX
 from smd_agent.rules.series_view import LOSS, Course, SeriesView
 from smd_agent.storage.worker_files_reader import read_about
 
 LABEL = 11
 NOT_THE_SAME = 1
+_LOSSES = (LOSS, f"{PREFIX}execution_loss")
 _FRAMEWORKS = ("TensorFlow", "MXNet")
 # Seconds that a program trains a third time without being asked.
 _SHORT = 60.0
@@ -102,15 +104,16 @@ def run(args: argparse.Namespace, note: Bundle | None) -> int:
     return NOT_THE_SAME if differs else 0
 
 
-def losses_of(trial: Trial) -> Course | None:
-    """The losses of the training steps of a run, else those of the saved steps; None where it has none."""
+def losses_of(trial: Trial) -> list[Course]:
+    """The losses of the training steps of a run, and of executions of several; else those of the saved steps."""
     for worker, table in trial.series_of_steps().items():
         view = SeriesView(worker, table)
         for mode in (ModeKeys.TRAIN, ModeKeys.GLOBAL):
-            course = view.course(LOSS, mode)
-            if course is not None:
-                return course
-    return _saved_losses(trial)
+            found = [course for name in _LOSSES if (course := view.course(name, mode)) is not None]
+            if found:
+                return found
+    saved = _saved_losses(trial)
+    return [] if saved is None else [saved]
 
 
 def _saved_losses(trial: Trial) -> Course | None:
@@ -127,30 +130,29 @@ def _saved_losses(trial: Trial) -> Course | None:
     return None
 
 
-def _wrong(args: argparse.Namespace, losses: Course | None, seconds: float) -> Wrong:
-    if losses is None:
+def _wrong(args: argparse.Namespace, courses: list[Course], seconds: float) -> Wrong:
+    if not courses:
         raise CommandError(f"{args.run} has no losses of training steps, by which a step is found", USAGE_ERROR)
-    bad = losses.not_finite()
+    # Of an execution the last step has its row.
+    steps = np.concatenate([course.steps for course in courses])
+    values = np.concatenate([course.values for course in courses])
+    bad = np.concatenate([course.steps[course.not_finite()] for course in courses])
     if args.step is None and not bad.size:
         raise CommandError(
             f"{args.run} has no training step whose loss is not finite; --step N looks at another one", USAGE_ERROR
         )
-    step = int(losses.steps[bad[0]]) if args.step is None else args.step
-    good = losses.steps[np.isfinite(losses.values) & (losses.steps < step)]
+    step = int(bad.min()) if args.step is None else args.step
+    good = steps[np.isfinite(values) & (steps < step)]
     # Of some short steps there may be no row.
-    first = int(good[-1]) + 1 if good.size and args.step is None else step
-    return Wrong(step, first, _text(losses, step), seconds)
+    first = int(good.max()) + 1 if good.size and args.step is None else step
+    found = values[steps == step]
+    return Wrong(step, first, repr(float(found[0])) if found.size else "", seconds)
 
 
 def _seconds(trial: Trial) -> float:
     """The time from the first row of the series to the last one."""
     tables = [table.seconds for table in trial.series_of_steps().values()]
     return max((float(times.max() - times.min()) for times in tables if times.size), default=0.0)
-
-
-def _text(losses: Course, step: int) -> str:
-    found = losses.values[losses.steps == step]
-    return repr(float(found[0])) if found.size else ""
 
 
 class _Compared(NamedTuple):
@@ -163,20 +165,24 @@ class _Compared(NamedTuple):
     differs: str
 
     @classmethod
-    def of(cls, there: Course | None, out: Path, until: int) -> _Compared:
+    def of(cls, there: list[Course], out: Path, until: int) -> _Compared:
         """Compare what a run has with what has been written into a folder, of the steps before ``until``."""
-        here = losses_of(open_run(str(out))) if out.is_dir() else None
-        if there is None or here is None:
-            return cls(0, "")
-        steps, these, those = np.intersect1d(here.steps, there.steps, return_indices=True)
-        rows = steps < until
-        ours, theirs = here.values[these[rows]], there.values[those[rows]]
-        different = np.flatnonzero(_bits(ours) != _bits(theirs))
-        if not different.size:
-            return cls(int(rows.sum()), "")
-        at = different[0]
-        loss, other = float(ours[at]), float(theirs[at])
-        return cls(int(rows.sum()), f"the loss of step {steps[rows][at]} is {loss}, in the run {other}")
+        here = {course.name: course for course in losses_of(open_run(str(out)))} if out.is_dir() else {}
+        found = [_compared(here[course.name], course, until) for course in there if course.name in here]
+        differs = next((one.differs for one in found if one.differs), "")
+        return cls(sum(one.steps for one in found), differs)
+
+
+def _compared(here: Course, there: Course, until: int) -> _Compared:
+    steps, these, those = np.intersect1d(here.steps, there.steps, return_indices=True)
+    rows = steps < until
+    ours, theirs = here.values[these[rows]], there.values[those[rows]]
+    different = np.flatnonzero(_bits(ours) != _bits(theirs))
+    if not different.size:
+        return _Compared(int(rows.sum()), "")
+    at = different[0]
+    loss, other = float(ours[at]), float(theirs[at])
+    return _Compared(int(rows.sum()), f"the loss of step {steps[rows][at]} is {loss}, in the run {other}")
 
 
 def _bits(values: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:

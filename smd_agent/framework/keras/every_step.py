@@ -77,10 +77,17 @@ class EveryStep:
             self._recorder.series.add(STEPS_TABLE, names, numbers)
             # Where the scale of a loss overflows, the update is left out, and the next scale is smaller.
             if self._wrong is not None and self._wrong.wanted and not _is_skipped(names, numbers):
-                # The first of the names is always that of the loss.
-                self._wrong.saw(self._recorder.position, numbers[0])
+                self._wrong.saw(self._recorder.position, _loss_among(names, numbers))
             self._last, self._newest = now, self._recorder.position.newest
             self._rests.begin()
+
+
+def _loss_among(names: tuple[str, ...], numbers: Sequence[float]) -> float:
+    """The loss of a step, or of all steps of an execution, of which the current one is the last."""
+    # The first of the names is always that of the loss.
+    if numbers[0] is ABSENT and OF_EXECUTIONS[0] in names:
+        return numbers[names.index(OF_EXECUTIONS[0])]
+    return numbers[0]
 
 
 def _is_skipped(names: tuple[str, ...], numbers: Sequence[float]) -> bool:

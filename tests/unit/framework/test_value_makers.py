@@ -54,7 +54,8 @@ def test_a_mask_of_infinities_is_blamed_for_nothing(makers):
 
 
 def test_where_all_is_masked_what_makes_a_nan_of_it_is_the_maker(makers):
-    masked = saw(makers, "SelectV2", [value(-INF, -INF), value(1.0, 2.0)], value(-INF, -INF))
+    mask = saw(makers, "Fill", [], value(-INF, -INF))
+    masked = saw(makers, "SelectV2", [mask, value(1.0, 2.0)], value(-INF, -INF))
     loss = saw(makers, "Softmax", [masked], value(NAN, NAN))
     assert makers.maker_of(loss.tensor).startswith("Softmax in encoder made NaN of values from -inf to -inf")
 
