@@ -210,16 +210,17 @@ def _told(
     wrong: Wrong, replayed: Replayed, order: Order, compared: _Compared, out: Path, ended: str
 ) -> Iterator[tuple[str, str]]:
     step = replayed.step if replayed.reached else wrong.step
-    is_bad = wrong.loss != "" and step == wrong.step and not _is_finite(wrong.loss)
-    what = f", which went wrong: the loss is {wrong.loss}" if is_bad else ""
-    yield "Step", f"{step}{what}"
+    loss = wrong.loss if step == wrong.step else replayed.loss
+    yield "Step", f"{step}{f', which went wrong: the loss is {loss}' if loss and not _is_finite(loss) else ''}"
     if not replayed.reached:
         yield "Not made", replayed.problem or f"the program did not train up to step {order.at}{last_line(ended)}"
         return
     if replayed.error and not replayed.passed:
         yield "Error", replayed.error
     if replayed.passed:
-        yield "Loss", f"{replayed.loss}{f'; in the run it was {wrong.loss}' if wrong.loss else ''}"
+        # Of an execution of several steps the run has one loss.
+        it = "it" if step == wrong.step else f"that of step {wrong.step}"
+        yield "Loss", f"{replayed.loss}{f'; in the run {it} was {wrong.loss}' if wrong.loss else ''}"
     differs = compared.differs or _differs(replayed, wrong)
     if differs:
         yield "Not same", f"not reproducible: {differs}"
@@ -231,7 +232,8 @@ def _told(
         yield "Same", _same(compared, order.at)
     if replayed.spoilt and step > 0 and not differs:
         yield "Note", f"--step {step - 1} looks at the gradients of the step before"
-    yield "Saved", f"all tensors of the step: python -m smd_agent show {out} --step {order.at}"
+    which = "the step" if step == order.at else f"step {order.at}"
+    yield "Saved", f"all tensors of {which}: python -m smd_agent show {out} --step {order.at}"
 
 
 def _same(compared: _Compared, at: int) -> str:

@@ -73,6 +73,16 @@ def test_a_step_amid_an_execution_is_found(runner):
 
 
 @pytest.mark.cold
+def test_a_step_of_an_execution_that_was_not_saved_is_found_within_it(runner):
+    words = ("--every", "1000", FIT, "--fault", "row", "--bad", "2042", "--rows", "2400", "--execution", "10")
+    run = recorded(runner, *words)
+    note = json.loads(next(run.glob("bundles/*/bundle.json")).read_text())
+    code, found = replay(runner, run)
+    assert (code, note["step"], found["step"], found["differs"]) == (0, 259, 255, "")
+    assert re.search(OF_FIT["row"], found["maker"]), found["maker"]
+
+
+@pytest.mark.cold
 def test_gradients_that_have_spoilt_the_weights_are_looked_for_a_step_earlier(runner):
     code, found = again(runner, FIT, "--fault", "root")
     assert (code, found["step"], found["compared"]) == (0, 6, 5)

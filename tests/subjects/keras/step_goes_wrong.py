@@ -9,7 +9,6 @@ import tensorflow as tf
 
 keras = tf.keras
 FAULTS = ("none", "row", "log", "mask", "masked", "root", "own")
-BAD = 42
 
 
 class Logarithm(keras.layers.Layer):
@@ -74,18 +73,18 @@ def model_of(fault):
     return keras.Sequential([*layers, keras.layers.Dense(1)])
 
 
-def data(fault):
+def data(fault, rows, bad):
     draw = np.random.default_rng(3)
-    x = draw.random((64, 4)).astype("float32") + 0.1
+    x = draw.random((rows, 4)).astype("float32") + 0.1
     y = x.sum(1, keepdims=True)
     if fault == "row":
-        x[BAD, 1] = np.nan
+        x[bad, 1] = np.nan
     if fault in ("log", "masked", "own", "root"):
-        x[BAD] = 0
+        x[bad] = 0
     if fault == "mask":
         # Of each row something is masked, but not all; the loss is another matter.
         x[:, 0] = 0
-        y[BAD] = 0
+        y[bad] = 0
     return x, y
 
 
@@ -96,7 +95,7 @@ def train(options):
     loss = weighed if options.fault == "mask" else "mse"
     jit = {} if options.jit == "auto" else {"jit_compile": options.jit == "yes"}
     model.compile("adam", loss, steps_per_execution=options.execution, **jit)
-    x, y = data(options.fault)
+    x, y = data(options.fault, options.rows, options.bad)
     batches = tf.data.Dataset.from_tensor_slices((x, y)).map(lambda one, other: (tf.sqrt(one) ** 2, other)).batch(8)
     model.fit(batches, epochs=options.epochs, verbose=0, validation_data=batches if options.validate else None)
 
@@ -104,6 +103,8 @@ def train(options):
 parser = argparse.ArgumentParser()
 parser.add_argument("--fault", choices=FAULTS, default="none")
 parser.add_argument("--seed", type=int, default=0)
+parser.add_argument("--rows", type=int, default=64)
+parser.add_argument("--bad", type=int, default=42)
 parser.add_argument("--epochs", type=int, default=1)
 parser.add_argument("--execution", type=int, default=1)
 parser.add_argument("--jit", choices=("yes", "no", "auto"), default="auto")
