@@ -7,6 +7,10 @@ before the update. What the program does up to there, such as files that it writ
 does something else than that of the run, as in a program that goes by the number of a step, the step of that number is
 taken: at once where the run took less than a minute to it, else with --from-start.
 
+TensorFlow and Keras: there is nothing to put into a step. The program trains again, as it is, up to the first step
+whose loss is not finite, and runs that one operation by operation. The losses of the steps before are compared with
+those of the run, bit for bit; where one differs, nobody is blamed.
+
 Exit code 0: the step was made again, the same or as it was asked for. 1: it was made, and is not the same. 2: it could
 not be made.
 """
@@ -16,37 +20,33 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import math
-import os
 import shutil
-import subprocess
-import sys
-import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from smd_agent import guard
-from smd_agent.cli import launched_program
+from smd_agent.cli import trained_again
 from smd_agent.cli.errors import USAGE_ERROR, CommandError
-from smd_agent.cli.output import emit_all, emit_json, facts, progress
-from smd_agent.config import env
+from smd_agent.cli.output import emit_all, emit_json, facts
+from smd_agent.cli.replayed_program import free_folder, last_line, run_program
 from smd_agent.formats.addresses import is_address
+<<<<<<< HEAD
 from smd_agent.formats.bundles import ASKED_FOR, Bundle
 from smd_agent.formats.replays import Order, Replayed, replayed_of, text_of
 from smd_agent.printable import shortened, some_of
 from smd_agent.regular_file import read_text
+=======
+from smd_agent.formats.bundles import Bundle
+from smd_agent.formats.replays import Order, Replayed
+from smd_agent.printable import some_of
+>>>>>>> w-tfre
 from smd_agent.storage.bundle_reader import bundles_in
 
 LABEL = 11
 NOT_THE_SAME = 1
-_LOOKS = 0.2
-_LONGEST = 2000
 _NAMED = 3
 # Seconds that a program trains once more without being asked.
 _SHORT = 60.0
 _DTYPES = ("float64", "float32", "bfloat16", "float16")
-# The program is started by the agent whatever the environment asks it to do.
-_OWN: dict[str, str | None] = {env.USE: None, env.HOOK: None, env.CONFIG_PATH: None, env.OBSERVER: None}
 
 
 def prepare_parser(parser: argparse.ArgumentParser) -> None:
@@ -70,19 +70,23 @@ def prepare_program(args: argparse.Namespace, words: list[str]) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print what has come of it; the exit code says whether it is the same."""
-    folder, bundle = _bundle(args.run, args.step)
+    root = _root(args.run)
+    known = bundles_in(root)
+    if trained_again.is_for(root, known.values()):
+        return trained_again.run(args, next(iter(known.values()), None))
+    folder, bundle = _chosen(args, known)
     words = args.words or bundle.words
     # Code that stands in a file of a run is not run.
     if not args.words and (not words or words[0] == "-" or words[0].startswith("-c")):
         raise CommandError("the run names no program in a file: name it behind --", USAGE_ERROR)
-    out = _out(args)
+    out = free_folder(args.run, args.out)
     at = bundle.step if args.from_start else 0
     order = Order(str(folder), "", args.dtype or "", args.device or "", args.eager, at)
-    replayed, ended = _run(words, order, bundle, out)
+    replayed, ended = run_program(words, order, bundle.folder, out)
     if _is_made(replayed) and _differs(bundle, replayed, order) and at < bundle.step and bundle.seconds < _SHORT:
         shutil.rmtree(out, ignore_errors=True)
         later = dataclasses.replace(order, at=bundle.step)
-        other, said = _run(words, later, bundle, out)
+        other, said = run_program(words, later, bundle.folder, out)
         if _is_made(other):
             replayed, order, ended = other, later, said
     if args.json:
@@ -94,55 +98,23 @@ def run(args: argparse.Namespace) -> int:
     return NOT_THE_SAME if _differs(bundle, replayed, order) else 0
 
 
-def _bundle(run: str, step: int | None) -> tuple[Path, Bundle]:
+def _root(run: str) -> Path:
     if is_address(run):
         raise CommandError(f"{run} is in a store: copy it to this machine first", USAGE_ERROR)
     root = Path(run).expanduser().absolute()
     if not root.is_dir():
         raise CommandError(f"there is no run at {run}", USAGE_ERROR)
-    known = bundles_in(root)
+    return root
+
+
+def _chosen(args: argparse.Namespace, known: dict[Path, Bundle]) -> tuple[Path, Bundle]:
+    run, step = args.run, args.step
     found = [pair for pair in known.items() if step is None or pair[1].step == step]
     if not found:
         others = ", ".join(str(bundle.step) for bundle in known.values())
         of = f" of step {step}; there is one of step {others}" if others else ""
         raise CommandError(f"{run} has no bundle{of or ': no step of it went wrong, or none was kept'}", USAGE_ERROR)
     return found[0]
-
-
-def _out(args: argparse.Namespace) -> Path:
-    path = Path(args.out or f"{Path(args.run).absolute()}-replay").expanduser().absolute()
-    if args.out and path.exists():
-        raise CommandError(f"{path} is there already: name another folder, or remove it", USAGE_ERROR)
-    number, free = 1, path
-    while free.exists():
-        number += 1
-        free = path.with_name(f"{path.name}-{number}")
-    return free
-
-
-def _run(words: list[str], order: Order, bundle: Bundle, out: Path) -> tuple[Replayed, str]:
-    """Run the program up to the end of the step; return what has come of it, and the last lines that it has said."""
-    launcher = [sys.executable, *launched_program.interpreter_options(), "-m", "smd_agent", "run"]
-    options = ["--save=all", f"--every={max(order.at, 1)}", "--raw", "--no-bundles", f"--out={out}", "--"]
-    folder = bundle.folder if os.path.isdir(bundle.folder) else None
-    with (
-        tempfile.TemporaryDirectory(prefix="smd-replay-") as place,
-        tempfile.TemporaryFile() as said,
-        progress("{} s, until the step is made") as tell,
-    ):
-        result = Path(place) / "result.json"
-        text = text_of(dataclasses.replace(order, result=str(result)))
-        variables = env.for_child({**_OWN, env.REPLAY: text, env.VERDICT_SECONDS: "0"})
-        process = subprocess.Popen(
-            [*launcher, *options, *words], stdin=subprocess.DEVNULL, stdout=said, stderr=said, env=variables, cwd=folder
-        )
-        began = time.monotonic()
-        while process.poll() is None:
-            time.sleep(_LOOKS)
-            tell(int(time.monotonic() - began), 0)
-        said.seek(max(said.seek(0, os.SEEK_END) - _LONGEST, 0))
-        replayed = replayed_of(read_text(result)) if result.exists() else Replayed()
-        return replayed, said.read().decode(errors="replace")
 
 
 def _is_made(replayed: Replayed) -> bool:
@@ -155,7 +127,7 @@ def _told(bundle: Bundle, replayed: Replayed, order: Order, out: Path, ended: st
     for path in bundle.changed:
         yield "Changed", f"{path} was changed in place after the call: the step is made with what the program has"
     if replayed.problem or not replayed.reached:
-        yield "Not made", replayed.problem or f"{bundle.model} was not trained again{_last_line(ended)}"
+        yield "Not made", replayed.problem or f"{bundle.model} was not trained again{last_line(ended)}"
         return
     if replayed.error and not replayed.passed:
         yield "Error", replayed.error
@@ -209,9 +181,3 @@ def _differs(bundle: Bundle, replayed: Replayed, order: Order) -> str:
     if replayed.passed and not bundle.loss:
         return "in the run an error ended the step"
     return replayed.differs
-
-
-def _last_line(ended: str) -> str:
-    lines = [line for line in ended.splitlines() if line.strip()]
-    own = [line.removeprefix(guard.PREFIX) for line in lines if line.startswith(guard.PREFIX)]
-    return f"; the program's last line: {shortened((lines or own)[-1], 300)}" if lines else ""

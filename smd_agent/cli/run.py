@@ -18,7 +18,7 @@ usage: python -m smd_agent [run] [options] [--] (script.py | -m module | -c code
   --budget PERCENT      of the run's time, for the numbers of every step (default: 1); twice that for what is saved of
                         steps and boosting rounds though nobody asked for it by name
   --blame               with PyTorch, name what makes a loss or gradients not finite; runs parts of the program again
-  --no-bundles          with PyTorch, keep no bundle of a step that goes wrong, by which replay runs it again
+  --no-bundles          of a step that goes wrong, keep nothing by which replay runs it again
   --rules NAMES         ask these rules while training goes on, too: names of check --list, "all", and Python files with
                         rules of your own; what one finds is a line at once, and stands in findings.json of the run
   --on-find WHAT        what else they do then. warn: nothing (the default); dump: the next step is saved whole; stop:

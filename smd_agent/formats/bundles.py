@@ -34,7 +34,8 @@ class Bundle:
         global_step: the same among those of all modes.
         why: it was kept, in words: what went wrong, or ``ASKED_FOR``.
         loss: of the backward pass, as text; empty where there was none.
-        model: the name of the model that was called first.
+        model: the name of the model that was called first; empty where there are no tensors, and the step is made again
+            by training up to it.
         casts: for which devices operations were cast to which types, each a pair of names.
         frames: of the functions that led to the call, each a pair of a file and a function.
         operations: those of the loss's graph, in the order of the forward: each a pair of a name and a number that is

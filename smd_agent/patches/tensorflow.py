@@ -6,6 +6,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from smd_agent import guard
+from smd_agent.config import env
 from smd_agent.framework.hook_source import HookSource
 from smd_agent.framework.whole_or_off import whole_or_off
 from smd_agent.patches.hook_from_settings import make_hook, wanted_settings
@@ -44,6 +45,9 @@ def apply(tensorflow: ModuleType) -> None:
     session_hook.watch_sessions(source)
     when_imported(graph_notes.ESTIMATOR, _whole_or_off(lambda m: graph_notes.note_modes(m.Estimator)))
     watch = _watch_tapes(tensorflow, source)
+    order = env.get(env.REPLAY)
+    if order:
+        _repeat(tensorflow, order)
     watch_keras()
     warn_at_exit_if_nothing_captured(
         "tensorflow",
@@ -52,6 +56,24 @@ def apply(tensorflow: ModuleType) -> None:
         graph_notes.saw_any_optimizer,
         reason=lambda: None if watch is None else watch.reason(),
     )
+
+
+def _repeat(tensorflow: ModuleType, order: str) -> None:
+    # In no other training.
+    from smd_agent.formats.replays import order_of
+    from smd_agent.tensorflow.hook import TensorflowHook
+
+    if order_of(order).bundle:
+        # It is for PyTorch.
+        return
+    try:
+        from smd_agent.tensorflow.repeated_steps import RepeatedSteps
+    except ImportError as error:
+        # It needs parts of TensorFlow that are not public.
+        guard.say(f"tensorflow {tensorflow.__version__}: operations cannot be watched ({guard.describe(error)})")
+        return
+    TensorflowHook.repeated = RepeatedSteps(order)
+    TensorflowHook.repeated.install()
 
 
 def _watch_tapes(tensorflow: ModuleType, source: HookSource[TensorflowHook]) -> TapeWatch | None:

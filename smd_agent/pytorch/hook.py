@@ -120,8 +120,12 @@ class Hook(KnownModels):
 
     def _replay(self, order: str) -> None:
         # In no other training.
+        from smd_agent.formats.replays import order_of
         from smd_agent.pytorch.bundles.replayed import Replay
 
+        if not order_of(order).bundle:
+            # It is for another framework, with which the program trains, too.
+            return
         replay = Replay(order, self.recorder)
         self.first_call, self.every_step.culprits = replay.calls, replay
 

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from smd_agent.rules.step_view import Limits
     from smd_agent.storage.index_files import StepIndex
 
+_ONE_STEP = "makes the step again that went wrong"
+_TRAINS = "trains again up to the step that went wrong"
+
 
 @dataclass
 class Verdict:
@@ -258,7 +261,10 @@ class _OldRule:
 
 
 def kept_in(trial: Trial) -> dict[int, str]:
-    """The training steps of a run whose losses a step explains that can be made again, each with the command for it."""
+    """The training steps of a run whose losses a step explains that can be made again, and what does that, in words."""
     command = f"python -m smd_agent replay {shortened(trial.path)}"
     # What gradients have spoilt is seen in the loss of the step after.
-    return {bundle.step + bool(bundle.gradients): command for bundle in bundles_in(trial.root).values()}
+    return {
+        bundle.step + bool(bundle.gradients): f"{command} {_ONE_STEP if bundle.model else _TRAINS}"
+        for bundle in bundles_in(trial.root).values()
+    }

@@ -102,7 +102,7 @@ class SeriesView:
     Args:
         worker: who has noted them.
         table: with a row for each step.
-        kept: training steps of whose losses it can be told where they come from, each with the command for that.
+        kept: training steps of whose losses it can be told where they come from, and what tells it, in words.
 
     Attributes:
         worker, table, kept: the same.

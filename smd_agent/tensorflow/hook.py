@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterable
-from typing import Any, ClassVar, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar, cast
 
 import tensorflow as tf
 
@@ -14,6 +14,7 @@ from smd_agent.core.value_writing import Captured
 from smd_agent.framework.keras.logs import KerasLogs
 from smd_agent.framework.plain_access import attribute, is_a
 from smd_agent.framework.weak_references import Reference
+from smd_agent.framework.wrong_steps import WrongSteps
 from smd_agent.tensorflow.arrays import to_array
 from smd_agent.tensorflow.collection import Collection
 from smd_agent.tensorflow.environment import facts
@@ -22,6 +23,9 @@ from smd_agent.tensorflow.replicas import rank_and_size
 from smd_agent.tensorflow.tape_rows import TapeRows
 from smd_agent.tensorflow.types import Optimizer, Tape, Variable
 from smd_agent.tensorflow.variable_names import is_symbolic, variables_in
+
+if TYPE_CHECKING:
+    from smd_agent.tensorflow.repeated_steps import RepeatedSteps
 
 Pairs = Iterable[tuple[object, object]]
 """Gradients, each with its variable."""
@@ -69,11 +73,14 @@ class TensorflowHook(KerasLogs):
         optimizers: Keras optimizers whose variables are saved with the steps of tapes.
         last_variables: of the last saved step with tapes, for the end.
         tape_rows: the numbers of every step with tapes.
+        wrong_steps: the note of the first step whose loss is not finite.
+        repeated: the steps of a training that is done again; None in any other.
     """
 
     collection_class = Collection
     facts = (facts, *KerasLogs.facts)
     watching: ClassVar[Watching]
+    repeated: ClassVar[RepeatedSteps | None] = None
 
     def set_up(self) -> None:
         """No optimizer has been wrapped yet."""
@@ -81,7 +88,9 @@ class TensorflowHook(KerasLogs):
         self.optimizers: list[weakref.ref[Optimizer]] = []
         self._told = _ToldVariables()
         self.last_variables = LastVariables()
-        self.tape_rows = TapeRows(self.recorder)
+        again = self.repeated
+        self.wrong_steps = WrongSteps(self)
+        self.tape_rows = TapeRows(self.recorder, self.wrong_steps) if again is None else again.rows(self.recorder)
         self.broken_at_end = self.last_variables.not_finite
 
     # What users call.
@@ -142,6 +151,10 @@ class TensorflowHook(KerasLogs):
         self._told.add(variables_in(optimizer_variables))
         if all(known is not self._told.reference for known in self.optimizers):
             self.optimizers.append(self._told.reference)
+
+    def keep_bundles(self, megabytes: int) -> None:
+        """Note the first step whose loss is not finite, whatever the size; 0: it is not noted."""
+        self.wrong_steps.wanted = megabytes > 0
 
     # What the core asks.
 

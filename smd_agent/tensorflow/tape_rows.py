@@ -21,6 +21,7 @@ from smd_agent.framework.plain_access import is_a
 from smd_agent.framework.series_pauses import StepsAtRest
 from smd_agent.framework.series_rows import ONE_BY_ONE, At, fence, series_name
 from smd_agent.framework.weak_references import Reference
+from smd_agent.framework.wrong_steps import WrongSteps
 from smd_agent.tensorflow.arrays import to_array
 from smd_agent.tensorflow.scalar_variables import Scalars, plain_variable
 from smd_agent.tensorflow.types import Optimizer
@@ -56,13 +57,15 @@ class TapeRows:
 
     Args:
         recorder: of the hook.
+        wrong: are told of losses; None where nobody wants to know.
 
     Attributes:
         looks: the current step has a row, or is the last one that has none.
     """
 
-    def __init__(self, recorder: Recorder) -> None:
+    def __init__(self, recorder: Recorder, wrong: WrongSteps | None = None) -> None:
         self._recorder = recorder
+        self._wrong = wrong
         self._rests = StepsAtRest(recorder.series.budget)
         self._rate = LearningRate()
         self._names = ONE_BY_ONE
@@ -152,6 +155,8 @@ class TapeRows:
         if self._names is OF_SCALED:
             numbers = (*numbers, now.scale, now.skips)
         self._recorder.series.add_at(STEPS_TABLE, *now.at, self._names, numbers)
+        if self._wrong is not None and self._wrong.wanted and now.skips != 1.0:
+            self._wrong.saw(now.at, loss)
 
 
 class LearningRate:

@@ -16,6 +16,7 @@ from smd_agent.framework.plain_access import is_a
 from smd_agent.framework.series_pauses import StepsAtRest
 from smd_agent.framework.series_rows import LEARNING_RATE, ONE_BY_ONE, StepTime, fence, series_name
 from smd_agent.framework.weak_references import WeakIdentityMap
+from smd_agent.framework.wrong_steps import WrongSteps
 
 if TYPE_CHECKING:
     from smd_agent.framework.keras.backend import RunningStep
@@ -30,10 +31,12 @@ class EveryStep:
     Args:
         recorder: of the hook.
         variables: of the library that Keras computes with.
+        wrong: are told of losses; None where nobody wants to know.
     """
 
-    def __init__(self, recorder: Recorder, variables: ScalarVariables) -> None:
+    def __init__(self, recorder: Recorder, variables: ScalarVariables, wrong: WrongSteps | None = None) -> None:
         self._recorder = recorder
+        self._wrong = wrong
         self._variables = variables
         self._time = StepTime()
         self._rests = StepsAtRest(recorder.series.budget)
@@ -70,9 +73,25 @@ class EveryStep:
             return
         now, self._now = self._now, None
         if now is not None:
-            self._recorder.series.add(STEPS_TABLE, *now.end(seconds))
+            names, numbers = now.end(seconds)
+            self._recorder.series.add(STEPS_TABLE, names, numbers)
+            # Where the scale of a loss overflows, the update is left out, and the next scale is smaller.
+            if self._wrong is not None and self._wrong.wanted and not _is_skipped(names, numbers):
+                self._wrong.saw(self._recorder.position, _loss_among(names, numbers))
             self._last, self._newest = now, self._recorder.position.newest
             self._rests.begin()
+
+
+def _loss_among(names: tuple[str, ...], numbers: Sequence[float]) -> float:
+    """The loss of a step, or of all steps of an execution, of which the current one is the last."""
+    # The first of the names is always that of the loss.
+    if numbers[0] is ABSENT and OF_EXECUTIONS[0] in names:
+        return numbers[names.index(OF_EXECUTIONS[0])]
+    return numbers[0]
+
+
+def _is_skipped(names: tuple[str, ...], numbers: Sequence[float]) -> bool:
+    return SCALED[1] in names and numbers[names.index(SCALED[1])] == 1.0
 
 
 class _ModelNumbers:

@@ -17,11 +17,12 @@ import torch
 from smd_agent import guard
 from smd_agent.core.failure_domains import CULPRITS
 from smd_agent.core.recorder import Recorder
+from smd_agent.framework.made_values import Made, in_words, of_values, rows_in_words
 from smd_agent.framework.series_rows import At
 from smd_agent.pytorch.arrays import PLAIN_CLASSES, tensors_in
 from smd_agent.pytorch.blame import loss_graph
 from smd_agent.pytorch.blame.graph import Graph
-from smd_agent.pytorch.blame.operations import Made, is_bad, kind_of, rows_in_words, rows_not_finite
+from smd_agent.pytorch.blame.operations import is_bad, kind_of, rows_not_finite
 from smd_agent.pytorch.blame.replay import NotReplayed, Result, agrees, has_same_nodes, replay
 from smd_agent.pytorch.model.tracked_module import KeptCall, TrackedModule
 from smd_agent.pytorch.own_operations import apart
@@ -223,21 +224,7 @@ def _after_model(live: Graph, behind: int, reason: str) -> str:
     if found.beside:
         given = f"was given {found.kind} by what has no gradient, such as a batch or its labels"
         return f"{found.operation}{where} {given}{rows}{because}"
-    return f"{found.operation}{where} made {found.kind}{_of(found.given)}{rows}{because}"
-
-
-def in_words(made: Made, inside: str) -> str:
-    """A value that is not finite, and the operation that has made it; ``inside``: of what, if no module is known."""
-    behind = f" in {made.backward_of}" if made.backward_of else ""
-    module = made.place.module if made.place is not None else ""
-    where = f" ({made.place})" if made.place is not None else ""
-    ending = f", of which {made.ending} made NaN" if made.ending else ""
-    rows = f"; {made.rows} of the batch" if made.rows else ""
-    return f"{made.operation}{behind} in {module or inside} made {made.kind}{_of(made.given)}{ending}{where}{rows}"
-
-
-def _of(spans: list[tuple[float, float]]) -> str:
-    return f" of values {' and '.join(f'from {low:.4g} to {high:.4g}' for low, high in spans)}" if spans else ""
+    return f"{found.operation}{where} made {found.kind}{of_values(found.given)}{rows}{because}"
 
 
 def _some(names: list[str]) -> str:

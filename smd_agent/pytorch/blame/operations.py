@@ -6,13 +6,13 @@ blame; what fills a tensor with infinities, as a mask does, is no maker.
 
 from __future__ import annotations
 
-import linecache
 from collections.abc import Callable, Iterator
 from types import CodeType, FrameType
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 
+from smd_agent.framework.made_values import Made, Place, rows_in_words
 from smd_agent.framework.plain_access import is_a
 from smd_agent.interpreter.callers import callers, first_argument
 from smd_agent.pytorch.arrays import has_memory, tensors_in
@@ -32,46 +32,10 @@ _FILLS = {
     "lift_fresh",
 }
 _EMPTY = ("empty", "new_empty")
-_ROWS = 8
 _FLOATING = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
 current_node: Callable[[], Any] = probe(torch, "_C._current_autograd_node", None)
 next_number: Callable[[], int] = probe(torch, "autograd._get_sequence_nr", 0)
-
-
-class Place(NamedTuple):
-    """The place of an operation: a line of the program's, and the innermost module."""
-
-    file: str
-    line: int
-    module: str
-
-    def __str__(self) -> str:
-        source = linecache.getline(self.file, self.line).strip()
-        where = f"{self.file.rpartition('/')[2]}:{self.line}"
-        return f"{where}: {source}" if source else where
-
-
-class Made(NamedTuple):
-    """A value that is not finite, and the operation that has made it.
-
-    Attributes:
-        operation: such as ``aten.log``.
-        backward_of: the name of the graph's node where it is one of a backward pass.
-        kind: ``NaN``, ``inf`` or ``-inf``.
-        given: the smallest and the largest value of the tensors that it was given first.
-        rows: of the batch in which its result has such values, in words; empty where that is not known.
-        place: None where it is not known.
-        ending: the operation that has made a NaN of an infinity that this one has made.
-    """
-
-    operation: str
-    backward_of: str
-    kind: str
-    given: list[tuple[float, float]]
-    rows: str
-    place: Place | None
-    ending: str = ""
 
 
 class Found(BaseException):
@@ -204,14 +168,6 @@ def rows_not_finite(tensor: torch.Tensor) -> list[int]:
     found = ~torch.isfinite(tensor.detach()).reshape(tensor.shape[0], -1).all(1)
     rows: list[int] = found.nonzero().flatten().tolist()
     return rows
-
-
-def rows_in_words(rows: list[int], count: int = 0) -> str:
-    """Rows as text, the first ones of many; ``count``: how many there are in all, if that is known."""
-    if len(rows) == count > 1:
-        return f"all {count} rows"
-    more = f" and {len(rows) - _ROWS} more" if len(rows) > _ROWS else ""
-    return f"row{'s' if len(rows) > 1 else ''} {', '.join(map(str, rows[:_ROWS]))}{more}"
 
 
 def _is_floating(tensor: Any) -> bool:

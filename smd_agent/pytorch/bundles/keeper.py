@@ -7,7 +7,6 @@ ends the program in it. In other steps nothing is kept but references to what a 
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -26,6 +25,7 @@ from smd_agent.formats.safetensors import header
 from smd_agent.framework.environment import VERSIONS
 from smd_agent.framework.plain_access import is_a
 from smd_agent.framework.series_rows import At
+from smd_agent.framework.started_program import current_folder, program_words
 from smd_agent.interpreter.callers import callers
 from smd_agent.printable import some_of
 from smd_agent.pytorch.arrays import PLAIN_CLASSES
@@ -48,7 +48,6 @@ from smd_agent.pytorch.tracing import graph_task, is_opaque
 _BUFFERS_MOVED = "buffers such as running means are as the step's own call has left them"
 _NAMED = 3
 _OF_ALL_RANKS = "gradients were those of all ranks together: it may be another one that has made them so"
-_WITH_VALUES = ("-X", "-W", "--check-hash-based-pycs")
 
 
 class Run(Protocol):
@@ -251,9 +250,9 @@ class BundleKeeper(CulpritFinder):
                 *([_OF_ALL_RANKS] if gradients and ranks > 1 else ()),
                 *([_BUFFERS_MOVED] if any(name.startswith(BUFFERS) for name in tensors) else ()),
             ],
-            words=_words(),
+            words=program_words(),
             compiled=has_compiled(),
-            folder=_current_folder(),
+            folder=current_folder(),
             seconds=round(time.monotonic() - self._began, 1),
             versions=dict(self._run.environment().get(VERSIONS, {})),
         )
@@ -303,19 +302,3 @@ def _frames_of(traceback: TracebackType | None) -> Iterator[FrameType]:
         frames.append(traceback.tb_frame)
         traceback = traceback.tb_next
     return reversed(frames)
-
-
-def _words() -> list[str]:
-    """The program as an interpreter is given it, without the interpreter's own options."""
-    words = [*sys.orig_argv[1:]]
-    while words and words[0].startswith("-") and words[0][:2] not in ("-m", "-c") and words[0] != "-":
-        del words[: 2 if words[0] in _WITH_VALUES else 1]
-    return words
-
-
-def _current_folder() -> str:
-    try:
-        return os.getcwd()
-    except OSError:
-        # It has been removed.
-        return ""

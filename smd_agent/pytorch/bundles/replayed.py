@@ -21,11 +21,11 @@ from smd_agent.core.recorder import Recorder
 from smd_agent.core.requests import TrainingStopped
 from smd_agent.formats.bundles import BUFFERS, GIVEN, NEAR, RANDOM, WEIGHTS, Bundle
 from smd_agent.formats.replays import Order, Replayed, order_of, text_of
+from smd_agent.framework.made_values import Made, in_words, rows_in_words
 from smd_agent.framework.plain_access import is_a
 from smd_agent.framework.series_rows import At
 from smd_agent.interpreter.callers import callers
-from smd_agent.pytorch.blame.culprit import in_words
-from smd_agent.pytorch.blame.operations import Made, is_bad, kind_of, rows_in_words, rows_not_finite
+from smd_agent.pytorch.blame.operations import is_bad, kind_of, rows_not_finite
 from smd_agent.pytorch.bundles.near_call import arguments, name_of, own_frames, variables
 from smd_agent.pytorch.bundles.operations_kept import gradients_of, graph_of, numbers_of, operations_of
 from smd_agent.pytorch.bundles.raw_bytes import tensor_of

@@ -6,7 +6,8 @@ from typing import Any
 
 import torch
 
-from smd_agent.pytorch.blame.operations import Made, Operations, Place
+from smd_agent.framework.made_values import Made, Place
+from smd_agent.pytorch.blame.operations import Operations
 from smd_agent.pytorch.blame.replay import is_known
 from smd_agent.pytorch.tracing import graph_task
 

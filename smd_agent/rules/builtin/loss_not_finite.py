@@ -91,7 +91,7 @@ _CAUSES = {
 
 
 # What tells more than the advice of causes that are guesses.
-_AGAIN = "{command} makes the step again that went wrong, and names the operation, the line and the rows of the batch"
+_AGAIN = "{command}, and names the operation, the line and the rows of the batch"
 # Those that an operation does not tell better.
 _KNOWN = ("diverged", "growing", "ignored")
 _SEEN = ("ignored", "inputs")
@@ -139,7 +139,7 @@ class LossNotFinite(BuiltInRule):
         # At how many steps a metric was not finite; 0 once it is.
         self._never_finite: dict[tuple[str, ModeKeys], int] = {}
         self._culprit: tuple[str, str] | None = None
-        # The command that makes the step again, by mode.
+        # What makes the step again, in words, by mode.
         self._again: dict[ModeKeys, str] = {}
 
     def pass_over(self, step: StepView) -> None:

@@ -47,6 +47,9 @@ class TensorflowBackend(Backend[TensorflowHook, TensorflowCapture]):
         self._taps = TensorTaps()
         # How often something has happened since which a model may have other variables.
         self._changes = 0
+        again = TensorflowHook.repeated
+        if again is not None:
+            self.pause_others = again.pauses
 
     def install(self, current: Current[TensorflowCapture], source: HookSource[TensorflowHook]) -> None:
         """Begin to look at layers, losses, optimizers and functions that are traced."""

@@ -57,7 +57,7 @@ class KerasHook(TensorflowHook):
         """Watch Keras, if the agent does not do so already."""
         super().set_up()
         self._model_reference: Callable[[], Any] = _no_model
-        self.every_step = EveryStep(self.recorder, TensorflowVariables())
+        self.every_step = EveryStep(self.recorder, TensorflowVariables(), self.wrong_steps)
         self.follow_calls()
         watch = type(self).watch_keras
         if watch is not None:
