@@ -29,16 +29,9 @@ from smd_agent.cli.errors import USAGE_ERROR, CommandError
 from smd_agent.cli.output import emit_all, emit_json, facts
 from smd_agent.cli.replayed_program import free_folder, last_line, run_program
 from smd_agent.formats.addresses import is_address
-<<<<<<< HEAD
 from smd_agent.formats.bundles import ASKED_FOR, Bundle
-from smd_agent.formats.replays import Order, Replayed, replayed_of, text_of
-from smd_agent.printable import shortened, some_of
-from smd_agent.regular_file import read_text
-=======
-from smd_agent.formats.bundles import Bundle
 from smd_agent.formats.replays import Order, Replayed
 from smd_agent.printable import some_of
->>>>>>> w-tfre
 from smd_agent.storage.bundle_reader import bundles_in
 
 LABEL = 11
