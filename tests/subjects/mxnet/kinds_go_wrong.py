@@ -1,0 +1,108 @@
+"""Trainings of several kinds, each of which goes wrong in its step 3."""
+
+from __future__ import annotations
+
+import sys
+
+import mxnet as mx
+import numpy as np
+from mxnet import autograd, gluon, nd
+from mxnet.gluon import nn
+
+STEPS, AT = 6, 3
+squares = gluon.loss.L2Loss()
+
+
+def net_of(units, inputs, prefix="net_", ctx=None):
+    net = nn.HybridSequential(prefix=prefix)
+    with net.name_scope():
+        net.add(nn.Dense(units, in_units=inputs))
+    net.initialize(ctx=ctx)
+    net.hybridize()
+    return net
+
+
+def trainer_of(net):
+    return gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 0.01})
+
+
+def batch():
+    return nd.random.normal(shape=(4, 5))
+
+
+def turns():
+    """Of two Trainers that take turns, the second one's loss goes wrong."""
+    first, second = net_of(3, 5, "first_"), net_of(1, 3, "second_")
+    trainers = [trainer_of(second), trainer_of(first)]
+    for step in range(STEPS):
+        x = batch()
+        with autograd.record():
+            loss = squares(second(first(x).detach()), nd.ones((4, 1)))
+        loss.backward()
+        trainers[0].step(4)
+        with autograd.record():
+            loss = squares(nd.log(second(first(x)) ** 2 * (step != AT)), nd.ones((4, 1)))  # HERE
+        loss.backward()
+        trainers[1].step(4)
+
+
+def alone():
+    """The program updates the weights itself, without a Trainer."""
+    net = net_of(3, 5)
+    for step in range(STEPS):
+        with autograd.record():
+            loss = squares(net(batch()), nd.ones((4, 3)) / (step != AT))  # HERE
+        loss.backward()
+        for one in net.collect_params().values():
+            one.data()[:] = one.data() - 0.01 * one.grad()
+
+
+def contexts():
+    """On two contexts, of which the second is given an infinity."""
+    where = [mx.cpu(0), mx.cpu(1)]
+    net = net_of(3, 5, ctx=where)
+    trainer = trainer_of(net)
+    for step in range(STEPS):
+        x = np.random.RandomState(step).rand(8, 5).astype("float32")
+        if step == AT:
+            x[6] = np.inf
+        with autograd.record():
+            parts = gluon.utils.split_and_load(nd.array(x), where)
+            losses = [squares(net(part), nd.ones((4, 3), ctx=part.context)) for part in parts]
+        autograd.backward(losses)
+        trainer.step(8)
+
+
+def loaded():
+    """A block that has a graph and no code."""
+    data, weight = mx.sym.var("data"), mx.sym.var("weight")
+    inside = mx.sym.FullyConnected(data, weight, num_hidden=3, no_bias=True, name="inside")
+    net = gluon.SymbolBlock([mx.sym.log(mx.sym.abs(inside, name="size"), name="logs")], [data])
+    net._name = "net"
+    net.initialize(mx.init.Normal(0.1))
+    trainer = trainer_of(net)
+    for step in range(STEPS):
+        x = batch()
+        if step == AT:
+            x[2] = 0
+        with autograd.record():
+            loss = squares(net(x), nd.ones((4, 3)))
+        loss.backward()
+        trainer.step(4)
+
+
+def numpy():
+    """By way of mx.np."""
+    mx.npx.set_np()
+    net = net_of(3, 5)
+    trainer = trainer_of(net)
+    for step in range(STEPS):
+        x = mx.np.random.normal(size=(4, 5))
+        with autograd.record():
+            loss = squares(net(x) / (step != AT), mx.np.ones((4, 3)))  # HERE
+        loss.backward()
+        trainer.step(4)
+
+
+mx.random.seed(3)
+globals()[sys.argv[1]]()
