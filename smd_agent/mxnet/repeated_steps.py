@@ -6,11 +6,12 @@ update of the step that went wrong.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
 from mxnet import autograd
 from mxnet.gluon import Block, HybridBlock, Parameter
+from mxnet.ndarray import NDArray
 
 from smd_agent.core.failure_domains import CULPRITS
 from smd_agent.core.recorder import Recorder
@@ -58,6 +59,8 @@ class RepeatedSteps:
         self._operations = WatchedOperations(self._training.makers)
         # That is watched; -1 before the first.
         self._step = -1
+        # The weights were finite as it began, and so are its gradients.
+        self._is_well = False
         block_calls.watch(self._call, Until.PROCESS_ENDS)
         backward_calls.watch(self._around_backward)
 
@@ -84,9 +87,22 @@ class RepeatedSteps:
         for tracked in self._trained.models:
             for block in tracked.parts():
                 _run_as_written(block)
-        for name, parameter in self._trained.parameters():
-            for array in () if is_sparse(parameter) else values_of(parameter):
-                self._operations.comes(array, f"the weights had {{}} before: {name}", of_weights=True)
+        bad = [(name, value) for name, parameter in self._trained.parameters() for value in self._bad_in(parameter)]
+        for name, value in bad:
+            if self._is_well:
+                words = f"the update before step {self._step} made {{}} of finite weights and gradients: {name}"
+            else:
+                words = f"the weights had {{}} before: {name}"
+            self._training.makers.comes(value, words, of_weights=not self._is_well)
+        self._is_well = not bad
+
+    def _bad_in(self, parameter: Parameter) -> list[Value]:
+        """The values of a parameter that are not finite."""
+        return self._not_finite(() if is_sparse(parameter) else values_of(parameter))
+
+    def _not_finite(self, arrays: Iterable[NDArray]) -> list[Value]:
+        found = ((array, self._operations.value_of(array)) for array in arrays)
+        return [value._replace(tensor=array) for array, value in found if value is not None and kind_of(value.array)]
 
     # Blocks.
 
@@ -137,17 +153,18 @@ class RepeatedSteps:
     def _pass_ended(self) -> None:
         if self._training.is_over:
             return
-        bad: list[tuple[str, Value]] = []
-        for name, parameter in self._trained.parameters():
-            for array in gradients_of(parameter) if can_be_trained(parameter) else ():
-                value = self._operations.value_of(array)
-                if value is not None and kind_of(value.array):
-                    bad.append((name, value))
+        trained = [pair for pair in self._trained.parameters() if can_be_trained(pair[1])]
+        bad = [(name, value) for name, one in trained for value in self._not_finite(gradients_of(one))]
+        self._is_well = self._is_well and not bad
+        maker = self._operations.look_at_gradients() if bad else None
         names = some_of([name for name, _ in bad], _NAMED)
         hidden = self._operations.hidden
         before = f"; before, {hidden}, which has not reached the loss" if hidden else ""
         for _, value in bad:
-            self._training.makers.comes(value, f"the backward pass made {{}} ({names}){before}")
+            if maker is None:
+                self._training.makers.comes(value, f"the backward pass made {{}} ({names}){before}")
+            else:
+                self._training.makers.goes(maker, value.tensor)
         self._training.gradients_are((name, value.tensor) for name, value in bad)
 
     def _before_update(self) -> None:

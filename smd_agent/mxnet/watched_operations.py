@@ -14,6 +14,7 @@ from types import FrameType
 from typing import Any, NamedTuple
 
 import numpy as np
+from mxnet import autograd
 from mxnet.base import _LIB as LIBRARY
 from mxnet.base import check_call, py_str
 from mxnet.gluon import Block
@@ -29,6 +30,7 @@ from smd_agent.interpreter.frame_locals import locals_of
 from smd_agent.interpreter.hidden_frames import is_unseen
 from smd_agent.mxnet.arrays import arrays_in, plain, raise_pending_error, to_array
 from smd_agent.mxnet.plain_access import name_of
+from smd_agent.mxnet.watched_gradients import WatchedGradients, is_hand_on
 
 _WHY = "operations are seen one by one in a training that is done again"
 _AGENT = __file__.rpartition("mxnet")[0]
@@ -47,10 +49,15 @@ _GRAPH = "graph"
 
 
 class _Looked(NamedTuple):
-    """An operation that is about to run: its place, and what it is given, as long as that is as it was."""
+    """An operation that is about to run.
 
-    place: Place
+    given: what it is given, as long as that is as it was.
+    handed: what it is to be given.
+    """
+
+    operation: Operation
     given: list[Value]
+    handed: list[NDArray]
 
 
 class WatchedOperations:
@@ -66,6 +73,7 @@ class WatchedOperations:
     def __init__(self, makers: Makers) -> None:
         self.hidden = ""
         self._makers = makers
+        self._gradients = WatchedGradients()
         self._thread = get_ident()
         self._reads = False
         self._patches: list[Patch] = []
@@ -79,11 +87,13 @@ class WatchedOperations:
             self._patches = [
                 Patch(register, "_imperative_invoke", self._wrap_invoke, why=_WHY, until=Until.PROCESS_ENDS),
                 Patch(CachedOp, "__call__", self._wrap_graph, why=_WHY, until=Until.PROCESS_ENDS),
+                Patch(autograd.Function, "__call__", self._wrap_function, why=_WHY, until=Until.PROCESS_ENDS),
             ]
 
     def forget(self) -> None:
         """Another step begins."""
         self._bad.clear()
+        self._gradients.forget()
         self.hidden = ""
 
     def end(self) -> None:
@@ -112,6 +122,17 @@ class WatchedOperations:
             self._makers.comes(value._replace(tensor=array), words, of_weights)
             self._hold(array)
 
+    def look_at_gradients(self) -> object | None:
+        """Tell the makers which operation's gradient is the first that is not finite; returns what stands for it."""
+        found = self._gradients.first_bad()
+        if found is None or found.bad is None:
+            return None
+        given = [value._replace(tensor=one) for one in found.given if (value := self.value_of(one)) is not None]
+        result = Value(object(), found.bad)
+        name = f"the gradient of {found.operation.name}"
+        self._makers.saw(found.operation._replace(name=name), given, [result])
+        return result.tensor
+
     def _is_known(self, array: NDArray) -> bool:
         """True if it is known where an array comes from; it may be a part of one of which that is known."""
         if self._makers.knows(array):
@@ -131,11 +152,11 @@ class WatchedOperations:
 
     def _wrap_invoke(self, original: Function) -> Function:
         def invoke(handle: Any, given: Any, keys: Any, settings: Any, *args: Any) -> Any:
-            looked = self._before(given, dict(zip(keys, settings, strict=False)))
+            looked = self._before(self._name(handle), given, dict(zip(keys, settings, strict=False)))
             raise_pending_error()
-            result = original(handle, given, keys, settings, *args)
+            result = original(handle, given if looked is None else looked.handed, keys, settings, *args)
             if looked is not None:
-                self._after(looked, result, self._name(handle))
+                self._after(looked, result)
                 raise_pending_error()
             return result
 
@@ -143,18 +164,29 @@ class WatchedOperations:
 
     def _wrap_graph(self, original: Function) -> Function:
         def call(operation: Any, *args: Any, **kwargs: Any) -> Any:
-            looked = self._before(args)
+            looked = self._before(_GRAPH, args)
             raise_pending_error()
-            result = original(operation, *args, **kwargs)
+            result = original(operation, *(args if looked is None else looked.handed), **kwargs)
             if looked is not None:
-                self._after(looked, result, _GRAPH)
+                self._after(looked, result)
                 raise_pending_error()
             return result
 
         return call
 
+    def _wrap_function(self, original: Function) -> Function:
+        def call(function: Any, *given: Any) -> Any:
+            looked = None if is_hand_on(function) else self._before(type(function).__name__, given)
+            raise_pending_error()
+            # What it computes is seen by itself, but for its gradient.
+            return original(function, *(given if looked is None else looked.handed))
+
+        return call
+
     @CULPRITS.fence("looking at what an operation is given")
-    def _before(self, given: Sequence[NDArray], settings: Mapping[str, Any] = _NO_SETTINGS) -> _Looked | None:
+    def _before(
+        self, name: str, given: Sequence[NDArray], settings: Mapping[str, Any] = _NO_SETTINGS
+    ) -> _Looked | None:
         """Look at an operation before it may write to what it is given; None of one that is not the step's.
 
         What the agent computes itself is not, nor is what other threads do, as those that load data.
@@ -175,7 +207,8 @@ class WatchedOperations:
                 self._name_given(array, place, frame)
         if _SCALAR in settings:
             seen.append(Value(object(), np.array(float(settings[_SCALAR]))))
-        return _Looked(place, seen)
+        operation = Operation(name, lambda: place)
+        return _Looked(operation, seen, self._gradients.handed_on(operation, given))
 
     def _name_given(self, array: NDArray, place: Place, frame: FrameType | None) -> None:
         """Name what no operation has made by the variable that has it, as labels are; else its place is told."""
@@ -184,16 +217,16 @@ class WatchedOperations:
             self.comes(array, f"{name} ({place.file.rpartition('/')[2]}:{place.line}) has {{}}")
 
     @CULPRITS.fence("looking at what an operation has computed")
-    def _after(self, looked: _Looked, result: Any, name: str) -> None:
-        place, given = looked
+    def _after(self, looked: _Looked, result: Any) -> None:
+        operation, given, _ = looked
         results = [value._replace(tensor=one) for one in arrays_in(result) if (value := self.value_of(one)) is not None]
         bad = [one for one in results if kind_of(one.array)]
         if not bad:
             return
         for one in bad:
             self._hold(one.tensor)
-        if name not in _FILLS or any(kind_of(one.array) for one in given):
-            self._makers.saw(Operation(name, lambda: place), given, results)
+        if operation.name not in _FILLS or any(kind_of(one.array) for one in given):
+            self._makers.saw(operation, given, results)
         self.hidden = self.hidden or self._makers.maker_of(bad[0].tensor)
 
     def _name(self, handle: int) -> str:

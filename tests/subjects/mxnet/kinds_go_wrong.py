@@ -104,5 +104,73 @@ def numpy():
         trainer.step(4)
 
 
+def roots(net, inputs, differentiate=None):
+    """Gradients go wrong in the step before, as those of a root at 0."""
+    trainer = trainer_of(net)
+    for step in range(STEPS):
+        x = inputs()
+        with autograd.record():
+            found = net(x)
+            if differentiate is not None:
+                found = differentiate(found, x)
+            loss = squares(nd.sqrt(found**2 * (step != AT - 1)), nd.ones_like(found))  # HERE
+        loss.backward()
+        trainer.step(4)
+        for one in net.collect_params().values():
+            if one.grad_req == "add":
+                one.zero_grad()
+
+
+def penalty():
+    """A loss has the gradient of an output in it."""
+
+    def with_penalty(found, x):
+        given = x.copy()
+        given.attach_grad()
+        again = net(given)
+        return found + (autograd.grad(again, given, create_graph=True, retain_graph=True)[0] ** 2).sum()
+
+    net = net_of(3, 5)
+    net.hybridize(False)
+    roots(net, batch, with_penalty)
+
+
+class Own(autograd.Function):
+    """A function with a gradient of its own, which goes wrong in one step."""
+
+    step = 0
+
+    def forward(self, x):
+        return x * 2
+
+    def backward(self, gradient):
+        Own.step += 1
+        return gradient / (Own.step != AT) * (gradient != gradient if Own.step == AT else 1)
+
+
+def own():
+    net = net_of(3, 5)
+    trainer = trainer_of(net)
+    for _ in range(STEPS):
+        with autograd.record():
+            loss = squares(Own()(net(batch())), nd.ones((4, 3)))  # HERE
+        loss.backward()
+        trainer.step(4)
+
+
+def added():
+    net = net_of(3, 5)
+    net.collect_params().setattr("grad_req", "add")
+    roots(net, batch)
+
+
+def sparse():
+    net = nn.HybridSequential(prefix="net_")
+    with net.name_scope():
+        net.add(nn.Embedding(10, 4, sparse_grad=True))
+    net.initialize()
+    roots(net, lambda: nd.array([1, 2, 3, 4]))
+
+
 mx.random.seed(3)
 globals()[sys.argv[1]]()

@@ -124,6 +124,8 @@ def train(options):
             loss = loss_of(options.fault, found, y, mark, step != AT)
         loss.backward()
         print(loss.mean().asscalar())
+        if options.fault == "rate" and step == AT:
+            trainer.set_learning_rate(np.inf)
         trainer.step(8)
 
 
