@@ -61,6 +61,8 @@ class RepeatedSteps:
         self._step = -1
         # The weights were finite as it began, and so are its gradients.
         self._is_well = False
+        # Names of gradients that were not finite as it began.
+        self._stale: set[str] = set()
         block_calls.watch(self._call, Until.PROCESS_ENDS)
         backward_calls.watch(self._around_backward)
 
@@ -95,6 +97,11 @@ class RepeatedSteps:
                 words = f"the weights had {{}} before: {name}"
             self._training.makers.comes(value, words, of_weights=not self._is_well)
         self._is_well = not bad
+        self._stale = {name for name, _ in self._bad_gradients()}
+
+    def _bad_gradients(self) -> list[tuple[str, Value]]:
+        trained = [pair for pair in self._trained.parameters() if can_be_trained(pair[1])]
+        return [(name, value) for name, one in trained for value in self._not_finite(gradients_of(one))]
 
     def _bad_in(self, parameter: Parameter) -> list[Value]:
         """The values of a parameter that are not finite."""
@@ -153,10 +160,12 @@ class RepeatedSteps:
     def _pass_ended(self) -> None:
         if self._training.is_over:
             return
-        trained = [pair for pair in self._trained.parameters() if can_be_trained(pair[1])]
-        bad = [(name, value) for name, one in trained for value in self._not_finite(gradients_of(one))]
-        self._is_well = self._is_well and not bad
+        bad = self._bad_gradients()
         maker = self._operations.look_at_gradients() if bad else None
+        if maker is None:
+            # Those of a step before stay where this pass has not come to.
+            bad = [(name, value) for name, value in bad if name not in self._stale]
+        self._is_well = self._is_well and not bad
         names = some_of([name for name, _ in bad], _NAMED)
         hidden = self._operations.hidden
         before = f"; before, {hidden}, which has not reached the loss" if hidden else ""
