@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
+import numpy as np
 from mxnet import autograd
 from mxnet.gluon import Block, HybridBlock, Parameter
 from mxnet.ndarray import NDArray
@@ -95,7 +96,7 @@ class RepeatedSteps:
                 words = f"the update before step {self._step} made {{}} of finite weights and gradients: {name}"
             else:
                 words = f"the weights had {{}} before: {name}"
-            self._training.makers.comes(value, words, of_weights=not self._is_well)
+            self._training.makers.comes(_whole(value), words, of_weights=not self._is_well)
         self._is_well = not bad
         self._stale = {name for name, _ in self._bad_gradients()}
 
@@ -171,7 +172,7 @@ class RepeatedSteps:
         before = f"; before, {hidden}, which has not reached the loss" if hidden else ""
         for _, value in bad:
             if maker is None:
-                self._training.makers.comes(value, f"the backward pass made {{}} ({names}){before}")
+                self._training.makers.comes(_whole(value), f"the backward pass made {{}} ({names}){before}")
             else:
                 self._training.makers.goes(maker, value.tensor)
         self._training.gradients_are((name, value.tensor) for name, value in bad)
@@ -180,6 +181,11 @@ class RepeatedSteps:
         updates.end = self._before_update
         if self._training.is_over:
             self._training.step_ends()
+
+
+def _whole(value: Value) -> Value:
+    """The same tensor as one number that it has and that is not finite: its rows are none of a batch's."""
+    return value._replace(array=value.array[~np.isfinite(value.array)][0].reshape(()))
 
 
 def _trains() -> bool:
