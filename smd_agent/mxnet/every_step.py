@@ -117,30 +117,6 @@ class LateRows:
         self._rows, self._lock = deque(), threading.Lock()
 
 
-class _Times(StepTimes):
-    """The times of one hook's steps and rows.
-
-    Attributes:
-        took: seconds that the row of the current step has taken the program's thread.
-    """
-
-    def begin_anew(self) -> None:
-        """Forget the time of the last step and the pause."""
-        super().begin_anew()
-        self.took = 0.0
-        # What a step of the last pause took that there was.
-        self._step = 0.0
-
-    def pause(self, listener: Any, seconds: float, own: float = 0.0) -> None:
-        """Begin a pause after a row, if there is to be one; see ``StepTimes``."""
-        took, self.took = self.took, 0.0
-        self._step = self.seconds or self._step
-        if self._step:
-            # Where the program waits for the engine later, its steps do not show what a row takes.
-            seconds = max(seconds, self._step + took)
-        super().pause(listener, seconds, own)
-
-
 class EveryStep:
     """The step that is under way.
 
@@ -153,7 +129,7 @@ class EveryStep:
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
-        self._times = _Times(updates, (passes,), recorder.series.budget)
+        self._times = StepTimes(updates, (passes,), recorder.series.budget)
         self._names = NAMES
         self.drop()
 
@@ -163,6 +139,9 @@ class EveryStep:
         self._sums = Sums()
         self._now = self._last = _NO_STEP
         self._thread = 0
+        # Seconds that the row of the current step has taken the program's thread: where the program waits for the
+        # engine later, its steps do not show that.
+        self._took = 0.0
         self._times.begin_anew()
 
     def follow(self) -> None:
@@ -183,7 +162,7 @@ class EveryStep:
                 found = self._sums.of(array)
                 if found is not None:
                     self._now.sums.append(found)
-            self._times.took += perf_counter() - begun
+            self._took += perf_counter() - begun
 
     @fence("looking at an update")
     def before_update(self, trainer: Any) -> Callable[[], object] | None:
@@ -220,9 +199,9 @@ class EveryStep:
                 self._now.skipped = float(scaler["_next_loss_scale"] < scaler["_loss_scale"])
             if ends:
                 self._write()
-                self._times.took += perf_counter() - begun
-            if ends and self._last.seconds is not ABSENT:
-                self._times.pause(self, self._last.seconds)
+                took, self._took = self._took + perf_counter() - begun, 0.0
+                if self._last.seconds is not ABSENT:
+                    self._times.pause(self, self._last.seconds, took)
 
     @fence("looking at an update")
     def rested(self) -> None:
