@@ -84,7 +84,7 @@ class WatchedGradients:
         self._recorded.clear()
 
     def handed_on(self, operation: Operation, given: Sequence[NDArray]) -> list[NDArray]:
-        """What an operation is to be given in place of this, so that its gradients are seen."""
+        """The arrays that an operation is to be given in place of these, so that its gradients are seen."""
         if self._is_off or not autograd.is_recording():
             return [*given]
         recorded = Differentiated(operation, given)

@@ -8,7 +8,7 @@ operation.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from threading import get_ident
 from types import FrameType
 from typing import Any, NamedTuple
@@ -38,11 +38,8 @@ _MXNET = "mxnet."
 _FORWARDS = ("forward", "hybrid_forward")
 # Of names that MXNet has for operations of its own, and for those of mx.np.
 _PREFIXES = ("_npi_", "_npx_", "_np_", "_")
-# They write what they are told to, which ``Makers`` does not know by their names.
-_FILLS = ("set_value", "slice_assign_scalar")
 # The setting that an operation has for a number in the place of an array.
 _SCALAR = "scalar"
-_NO_SETTINGS: Mapping[str, Any] = {}
 # Kinds of dtypes that have no values which are not finite.
 _WHOLE = "iub"
 _GRAPH = "graph"
@@ -152,7 +149,7 @@ class WatchedOperations:
 
     def _wrap_invoke(self, original: Function) -> Function:
         def invoke(handle: Any, given: Any, keys: Any, settings: Any, *args: Any) -> Any:
-            looked = self._before(self._name(handle), given, dict(zip(keys, settings, strict=False)))
+            looked = self._before(self._name(handle), given, dict(zip(keys, settings, strict=False)).get(_SCALAR))
             raise_pending_error()
             result = original(handle, given if looked is None else looked.handed, keys, settings, *args)
             if looked is not None:
@@ -184,9 +181,7 @@ class WatchedOperations:
         return call
 
     @CULPRITS.fence("looking at what an operation is given")
-    def _before(
-        self, name: str, given: Sequence[NDArray], settings: Mapping[str, Any] = _NO_SETTINGS
-    ) -> _Looked | None:
+    def _before(self, name: str, given: Sequence[NDArray], number: Any = None) -> _Looked | None:
         """Look at an operation before it may write to what it is given; None of one that is not the step's.
 
         What the agent computes itself is not, nor is what other threads do, as those that load data.
@@ -205,8 +200,8 @@ class WatchedOperations:
             seen.append(value._replace(tensor=array))
             if kind_of(value.array) and not self._is_known(array):
                 self._name_given(array, place, frame)
-        if _SCALAR in settings:
-            seen.append(Value(object(), np.array(float(settings[_SCALAR]))))
+        if number is not None:
+            seen.append(Value(object(), np.array(float(number))))
         operation = Operation(name, lambda: place)
         return _Looked(operation, seen, self._gradients.handed_on(operation, given))
 
@@ -225,8 +220,7 @@ class WatchedOperations:
             return
         for one in bad:
             self._hold(one.tensor)
-        if operation.name not in _FILLS or any(kind_of(one.array) for one in given):
-            self._makers.saw(operation, given, results)
+        self._makers.saw(operation, given, results)
         self.hidden = self.hidden or self._makers.maker_of(bad[0].tensor)
 
     def _name(self, handle: int) -> str:
