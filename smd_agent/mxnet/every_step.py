@@ -22,6 +22,7 @@ from smd_agent.framework.plain_access import bases_of, elements_of, is_a, own_di
 from smd_agent.framework.replaced_functions import Function, Patch, Until
 from smd_agent.framework.series_pauses import StepTimes
 from smd_agent.framework.series_rows import LEARNING_RATE, LOSS, SECONDS, At, fence
+from smd_agent.framework.wrong_steps import WrongSteps
 from smd_agent.mxnet.arrays import arrays_in
 from smd_agent.mxnet.backward_calls import passes
 from smd_agent.mxnet.late_losses import Sum, Sums
@@ -82,10 +83,12 @@ class LateRows:
 
     Args:
         series: takes them.
+        wrong: is told of losses.
     """
 
-    def __init__(self, series: Series) -> None:
+    def __init__(self, series: Series, wrong: WrongSteps) -> None:
         self._series = series
+        self._wrong = wrong
         self._rows: deque[_Row] = deque()
         self._lock = threading.Lock()
 
@@ -108,7 +111,11 @@ class LateRows:
                 elif not all(one.is_known() for one in sums) and len(self._rows) <= _MOST:
                     return
                 self._rows.popleft()
-                self._series.add_at(STEPS_TABLE, *row.at, row.names, (_loss_of(row.parts), *row.others))
+                loss = _loss_of(row.parts)
+                self._series.add_at(STEPS_TABLE, *row.at, row.names, (loss, *row.others))
+                # Where the scale of AMP overflows, the update is left out, and the next scale is smaller.
+                if self._wrong.wanted and not (row.names is NAMES_OF_SCALED and row.others[-1] == 1.0):
+                    self._wrong.saw(row.at, loss)
         finally:
             self._lock.release()
 
@@ -125,17 +132,19 @@ class EveryStep:
 
     Args:
         recorder: of the hook.
+        wrong: is told of losses.
     """
 
-    def __init__(self, recorder: Recorder) -> None:
+    def __init__(self, recorder: Recorder, wrong: WrongSteps) -> None:
         self._recorder = recorder
+        self._wrong = wrong
         self._times = StepTimes(updates, (passes,), recorder.series.budget)
         self._names = NAMES
         self.drop()
 
     def drop(self) -> None:
         """Forget everything."""
-        self._late = LateRows(self._recorder.series)
+        self._late = LateRows(self._recorder.series, self._wrong)
         self._sums = Sums()
         self._now = self._last = _NO_STEP
         self._thread = 0

@@ -28,6 +28,7 @@ from smd_agent.framework.tracked_model import free_name
 from smd_agent.framework.training_step import TrainingSteps
 from smd_agent.framework.weak_references import WeakIdentityMap
 from smd_agent.framework.weights_or_biases import ParameterRoles
+from smd_agent.framework.wrong_steps import WrongSteps
 from smd_agent.interpreter.hidden_frames import unseen
 from smd_agent.mxnet import backward_calls, block_calls
 from smd_agent.mxnet.arrays import to_array
@@ -79,7 +80,8 @@ class Hook(FrameworkHook):
         self._names: dict[str, weakref.ref[Parameter]] = {}
         self.steps: TrainingSteps = TrainingSteps(self.recorder, updates.rounds, self)
         self.steps.end_with_updates = True
-        self.every_step = EveryStep(self.recorder)
+        self._wrong_steps = WrongSteps(self)
+        self.every_step = EveryStep(self.recorder, self._wrong_steps)
         self.steps.on_end, self.steps.on_going_on = self.every_step.ended, self.every_step.went_on
         updates.install()
         self.recorder.requests.stopper = updates
@@ -90,6 +92,10 @@ class Hook(FrameworkHook):
     def count_forwards(self) -> None:
         """Count each call of a model as a step, as smdebug does; to be called before a model is known."""
         self.steps.end_with_updates = False
+
+    def keep_bundles(self, megabytes: int) -> None:
+        """Note the first step whose loss is not finite, whatever the size; 0: it is not noted."""
+        self._wrong_steps.wanted = megabytes > 0
 
     def _repeated_steps(self) -> RepeatedSteps | None:
         order = env.get(env.REPLAY)

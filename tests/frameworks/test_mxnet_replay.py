@@ -123,6 +123,27 @@ def test_what_is_told_fits_on_a_screen(runner):
     assert re.search(told, done.stdout, re.MULTILINE)
 
 
+def test_a_run_notes_its_program_for_the_step_that_went_wrong(runner):
+    done = runner.by_launcher("--out", "run", SCRIPT, "--fault", "log", "--seed", "1")
+    said = f"smd_agent: step {AT} has gone wrong (the loss is nan): python -m smd_agent replay "
+    assert [line.startswith(said) for line in done.stderr.splitlines()].count(True) == 1
+    done = runner.by_launcher("replay", "run", "--json")
+    assert done.returncode == 0, done.stderr
+    assert re.match(LOG, json.loads(done.stdout)["maker"])
+    assert not (runner.folder / "run-replay/bundles").exists()
+    done = runner.by_launcher("check", "run")
+    assert "replay" in done.stdout
+    assert "trains again up to the step that went wrong" in done.stdout
+
+
+def test_no_note_is_left_where_none_is_wanted_or_all_goes_well(runner):
+    done = runner.by_launcher("--out", "none", "--no-bundles", SCRIPT, "--fault", "log", "--seed", "1")
+    assert "has gone wrong" not in done.stderr
+    assert not (runner.folder / "none/bundles").exists()
+    runner.by_launcher("--out", "well", SCRIPT, "--seed", "1")
+    assert not (runner.folder / "well/bundles").exists()
+
+
 def test_a_training_that_is_another_each_time_blames_nobody(runner):
     run = trained(runner, "--fault", "log")
     code, found = replay(runner, run, "--fault", "log")
