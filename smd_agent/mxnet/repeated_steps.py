@@ -144,7 +144,7 @@ class RepeatedSteps:
         self._pass_begins(heads)
         raise_pending_error()
         result = run()
-        self._pass_ended()
+        self._pass_ended(heads)
         raise_pending_error()
         if self._trained.steps.pass_ends_step:
             self._before_update()
@@ -158,11 +158,11 @@ class RepeatedSteps:
                 self._training.loss_is(array, float(value.array.mean(dtype="float64")))
 
     @CULPRITS.fence("looking at gradients")
-    def _pass_ended(self) -> None:
+    def _pass_ended(self, heads: Any) -> None:
         if self._training.is_over:
             return
         bad = self._bad_gradients()
-        maker = self._operations.look_at_gradients() if bad else None
+        maker = self._operations.look_at_gradients(heads) if bad else None
         if maker is None:
             # Those of a step before stay where this pass has not come to.
             bad = [(name, value) for name, value in bad if name not in self._stale]

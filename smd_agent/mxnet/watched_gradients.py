@@ -1,128 +1,163 @@
 """Gradients inside of a backward pass, and the operation that has made the first of them that is not finite.
 
-MXNet computes them without telling anybody. So what an operation is given is handed on to it by a function that
-changes nothing and shares its memory; the gradient of that function is what comes back from this operation alone. No
-number is another one, but gradients of gradients cannot be had of it.
+MXNet computes them without telling anybody. So once a pass has gone wrong, each operation of it is differentiated once
+more by itself, from the last one to the first, on copies: the program's own pass is not touched. What draws random
+numbers draws others then, which changes gradients, but hardly whether they are finite.
 """
 
 from __future__ import annotations
 
-import ctypes
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-import mxnet
 import numpy as np
-from mxnet import autograd
-from mxnet.base import _LIB as LIBRARY
-from mxnet.base import OpHandle, c_str, check_call
+from mxnet import autograd, ndarray
 from mxnet.ndarray import NDArray
-from mxnet.ndarray._internal import _imperative_invoke
 
 from smd_agent import guard
-from smd_agent.framework.plain_access import is_a
-from smd_agent.framework.replaced_functions import Function, replace_everywhere
 from smd_agent.framework.value_makers import Array, Operation, kind_of
-from smd_agent.mxnet.arrays import plain
+from smd_agent.mxnet.arrays import arrays_in, plain
 
-_WHY = "gradients are seen where they come from in a training that is done again"
-# Arguments of ``autograd.grad`` behind the first two: head_grads, retain_graph, create_graph.
-_BEFORE_CREATE_GRAPH = 2
+Memory = Callable[[NDArray], tuple[int, int] | None]
 
 
-class Differentiated:
+class Recorded:
     """An operation that has been recorded.
 
-    Attributes:
+    Args:
         operation: it.
-        given: what it was given.
-        bad: what has come back from it and is not finite; None as long as nothing has.
+        given, results: of it.
+        run: computes it once more, of other arrays; None of a function that has a gradient of its own.
+        function: that function.
     """
 
-    def __init__(self, operation: Operation, given: Iterable[NDArray]) -> None:
+    def __init__(
+        self,
+        operation: Operation,
+        given: Sequence[NDArray],
+        results: Sequence[NDArray],
+        run: Callable[[list[NDArray]], Any] | None,
+        function: Any = None,
+    ) -> None:
         self.operation = operation
         self.given = [*given]
-        self.bad: Array | None = None
+        self.results = [*results]
+        self._run = run
+        self._function = function
+        self._trains = autograd.is_training()
 
-
-class _HandsOn(autograd.Function):  # type: ignore[misc]
-    """A function that gives what it is given, and whose gradient is looked at."""
-
-    def __init__(self, behind: Differentiated) -> None:
-        super().__init__()
-        self._behind = behind
-
-    def forward(self, array: NDArray) -> NDArray:
-        """The same array, as another object."""
-        return array.detach()
-
-    def backward(self, gradient: NDArray) -> NDArray:
-        """The same gradient."""
-        # A thread of the engine's calls this and waits for it: nothing but this array may be waited for.
-        guard.attempt(lambda: self._look(gradient))
-        return gradient
-
-    def _look(self, gradient: NDArray) -> None:
-        array = plain(gradient).asnumpy()
-        if kind_of(array):
-            self._behind.bad = array
+    def differentiated(self, gradients: list[NDArray], wanted: list[bool]) -> list[Array | None]:
+        """The gradients of what it was given, as far as they are wanted, by those of its results."""
+        if self._run is None:
+            with autograd.pause(train_mode=self._trains):
+                found = arrays_in(self._function.backward(*gradients))
+            return [one.asnumpy() if asked else None for one, asked in zip(found, wanted, strict=True)]
+        copies = [plain(one).copy() if asked else one for one, asked in zip(self.given, wanted, strict=True)]
+        variables = [one for one, asked in zip(copies, wanted, strict=True) if asked]
+        for one in variables:
+            one.attach_grad()
+        with autograd.record(train_mode=self._trains):
+            results = arrays_in(self._run(copies))
+        with autograd.pause(train_mode=self._trains):
+            found = autograd.grad(results, variables, gradients, retain_graph=False, train_mode=self._trains)
+        left = iter(found)
+        return [next(left).asnumpy() if asked else None for asked in wanted]
 
 
 class WatchedGradients:
-    """Those of a process, a step at a time."""
+    """Those of a step.
 
-    def __init__(self) -> None:
-        self._recorded: list[Differentiated] = []
-        self._is_off = False
-        handle = OpHandle()
-        check_call(LIBRARY.NNGetOpHandle(c_str("_copy"), ctypes.byref(handle)))
-        self._copy = handle.value
-        replace_everywhere(autograd.grad, self._wrap_grad, why=_WHY)
+    Args:
+        memory: address and size of an array's memory.
+    """
+
+    def __init__(self, memory: Memory) -> None:
+        self._memory = memory
+        self._recorded: list[Recorded] = []
 
     def forget(self) -> None:
         """Another step begins."""
         self._recorded.clear()
 
-    def handed_on(self, operation: Operation, given: Sequence[NDArray]) -> list[NDArray]:
-        """The arrays that an operation is to be given in place of these, so that its gradients are seen."""
-        if self._is_off or not autograd.is_recording():
-            return [*given]
-        recorded = Differentiated(operation, given)
+    def note(self, recorded: Recorded) -> None:
+        """An operation has run."""
         self._recorded.append(recorded)
-        return [self._handed_on(one, recorded) for one in given]
 
-    def first_bad(self) -> Differentiated | None:
-        """The first operation of the backward pass from which something has come back that is not finite.
-
-        All that comes back to it is finite: it comes from those that were recorded after it.
-        """
-        return next((one for one in reversed(self._recorded) if one.bad is not None), None)
-
-    def _handed_on(self, array: NDArray, recorded: Differentiated) -> NDArray:
-        own = plain(array)
-        gradient = own.grad if _is_of_numbers(own) else None
-        if gradient is None:
-            return _HandsOn(recorded)(array) if _is_of_numbers(own) else array
-        # A function's gradient is never added to another one, and is never sparse.
-        if gradient.stype != "default":
-            return array
-        return _HandsOn(recorded)(
-            _imperative_invoke(self._copy, (array,), (), (), None, is_a(array, mxnet.np.ndarray), False)
-        )
-
-    def _wrap_grad(self, original: Function) -> Function:
-        def grad(heads: Any, variables: Any, *args: Any, **kwargs: Any) -> Any:
-            # With create_graph: a step that has begun fails, those after it do not.
-            self._is_off = self._is_off or len(args) > _BEFORE_CREATE_GRAPH or "create_graph" in kwargs
-            return original(heads, variables, *args, **kwargs)
-
-        return grad
+    def first_bad(self, heads: Sequence[NDArray]) -> tuple[Recorded, Array] | None:
+        """The first operation of a pass from these whose gradient is not finite though that of its results is."""
+        places = _Places(self._memory, [one for recorded in self._recorded for one in recorded.results])
+        for head in heads:
+            places.add(head, np.ones(head.shape, head.dtype))
+        for recorded in reversed(self._recorded):
+            gradients = [places.gradient(one) for one in recorded.results]
+            if not any(places.has(one) for one in recorded.results):
+                continue
+            wanted = [
+                _is_of_numbers(one) and (plain(one).grad is not None or places.knows(one)) for one in recorded.given
+            ]
+            if not any(wanted):
+                continue
+            found: list[Array | None] = []
+            failure = guard.attempt(lambda: found.extend(recorded.differentiated(gradients, wanted)))  # noqa: B023
+            if failure is not None:
+                # What is before it is not known any more.
+                return None
+            for one, gradient in zip(recorded.given, found, strict=True):
+                if gradient is not None and kind_of(gradient):
+                    return recorded, gradient
+                if gradient is not None:
+                    places.add(one, gradient)
+        return None
 
 
-def is_hand_on(function: object) -> bool:
-    """True if a function is one of those by which gradients are seen."""
-    return is_a(function, _HandsOn)
+class _Places:
+    """The gradients of results, by their memory: what is given may be a part of a result.
+
+    Args:
+        memory: address and size of an array's memory.
+        results: of all operations.
+    """
+
+    def __init__(self, memory: Memory, results: Sequence[NDArray]) -> None:
+        self._memory = memory
+        self._known = [(one, place) for one in results if _is_of_numbers(one) and (place := memory(one)) is not None]
+        self._by_id = {id(one): one for one, _ in self._known}
+        self._gradients: dict[int, Array] = {}
+
+    def knows(self, array: NDArray) -> bool:
+        """True if an array is a result, or a part of one."""
+        return self._base(array) is not None
+
+    def has(self, result: NDArray) -> bool:
+        """True if a result has a gradient."""
+        return id(result) in self._gradients
+
+    def gradient(self, result: NDArray) -> NDArray:
+        """That of a result; zeros where it has none."""
+        known = self._gradients.get(id(result))
+        values = np.zeros(result.shape, result.dtype) if known is None else known.reshape(result.shape)
+        return ndarray.array(values, ctx=plain(result).context, dtype=values.dtype)
+
+    def add(self, array: NDArray, gradient: Array) -> None:
+        """An operation that was given this array adds to the gradient of what it is of."""
+        found = self._base(array)
+        if found is None:
+            return
+        base, offset = found
+        if id(base) not in self._gradients:
+            self._gradients[id(base)] = np.zeros(base.size, base.dtype)
+        self._gradients[id(base)][offset : offset + gradient.size] += gradient.ravel()
+
+    def _base(self, array: NDArray) -> tuple[NDArray, int] | None:
+        if id(array) in self._by_id:
+            return array, 0
+        own = self._memory(array)
+        for other, (address, size) in self._known if own is not None else ():
+            if address <= own[0] and own[0] + own[1] <= address + size:  # type: ignore[index]
+                return other, (own[0] - address) // np.dtype(other.dtype).itemsize  # type: ignore[index]
+        return None
 
 
 def _is_of_numbers(array: NDArray) -> bool:
-    return bool(array.stype == "default" and np.dtype(array.dtype).kind == "f")
+    own = plain(array)
+    return bool(own.stype == "default" and np.dtype(own.dtype).kind == "f")

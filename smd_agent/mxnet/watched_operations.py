@@ -8,7 +8,7 @@ operation.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from threading import get_ident
 from types import FrameType
 from typing import Any, NamedTuple
@@ -30,7 +30,7 @@ from smd_agent.interpreter.frame_locals import locals_of
 from smd_agent.interpreter.hidden_frames import is_unseen
 from smd_agent.mxnet.arrays import arrays_in, plain, raise_pending_error, to_array
 from smd_agent.mxnet.plain_access import name_of
-from smd_agent.mxnet.watched_gradients import WatchedGradients, is_hand_on
+from smd_agent.mxnet.watched_gradients import Recorded, WatchedGradients
 
 _WHY = "operations are seen one by one in a training that is done again"
 _AGENT = __file__.rpartition("mxnet")[0]
@@ -46,15 +46,10 @@ _GRAPH = "graph"
 
 
 class _Looked(NamedTuple):
-    """An operation that is about to run.
-
-    given: what it is given, as long as that is as it was.
-    handed: what it is to be given.
-    """
+    """An operation that is about to run, and what it is given, as long as that is as it was."""
 
     operation: Operation
     given: list[Value]
-    handed: list[NDArray]
 
 
 class WatchedOperations:
@@ -70,7 +65,7 @@ class WatchedOperations:
     def __init__(self, makers: Makers) -> None:
         self.hidden = ""
         self._makers = makers
-        self._gradients = WatchedGradients()
+        self._gradients = WatchedGradients(_memory)
         self._thread = get_ident()
         self._reads = False
         self._patches: list[Patch] = []
@@ -119,13 +114,18 @@ class WatchedOperations:
             self._makers.comes(value._replace(tensor=array), words, of_weights)
             self._hold(array)
 
-    def look_at_gradients(self) -> object | None:
+    def look_at_gradients(self, heads: Any) -> object | None:
         """Tell the makers which operation's gradient is the first that is not finite; returns what stands for it."""
-        found = self._gradients.first_bad()
-        if found is None or found.bad is None:
+        self._reads = True
+        try:
+            first = self._gradients.first_bad(arrays_in(heads))
+        finally:
+            self._reads = False
+        if first is None:
             return None
+        found, bad = first
         given = [value._replace(tensor=one) for one in found.given if (value := self.value_of(one)) is not None]
-        result = Value(object(), found.bad)
+        result = Value(object(), bad)
         name = f"the gradient of {found.operation.name}"
         self._makers.saw(found.operation._replace(name=name), given, [result])
         return result.tensor
@@ -151,9 +151,9 @@ class WatchedOperations:
         def invoke(handle: Any, given: Any, keys: Any, settings: Any, *args: Any) -> Any:
             looked = self._before(self._name(handle), given, dict(zip(keys, settings, strict=False)).get(_SCALAR))
             raise_pending_error()
-            result = original(handle, given if looked is None else looked.handed, keys, settings, *args)
+            result = original(handle, given, keys, settings, *args)
             if looked is not None:
-                self._after(looked, result)
+                self._after(looked, given, result, lambda arrays: original(handle, arrays, keys, settings, *args))
                 raise_pending_error()
             return result
 
@@ -163,9 +163,9 @@ class WatchedOperations:
         def call(operation: Any, *args: Any, **kwargs: Any) -> Any:
             looked = self._before(_GRAPH, args)
             raise_pending_error()
-            result = original(operation, *(args if looked is None else looked.handed), **kwargs)
+            result = original(operation, *args, **kwargs)
             if looked is not None:
-                self._after(looked, result)
+                self._after(looked, args, result, lambda arrays: original(operation, *arrays, **kwargs))
                 raise_pending_error()
             return result
 
@@ -173,10 +173,13 @@ class WatchedOperations:
 
     def _wrap_function(self, original: Function) -> Function:
         def call(function: Any, *given: Any) -> Any:
-            looked = None if is_hand_on(function) else self._before(type(function).__name__, given)
+            looked = self._before(type(function).__name__, given)
             raise_pending_error()
-            # What it computes is seen by itself, but for its gradient.
-            return original(function, *(given if looked is None else looked.handed))
+            result = original(function, *given)
+            if looked is not None:
+                self._after(looked, given, result, None, function)
+                raise_pending_error()
+            return result
 
         return call
 
@@ -202,8 +205,7 @@ class WatchedOperations:
                 self._name_given(array, place, frame)
         if number is not None:
             seen.append(Value(object(), np.array(float(number))))
-        operation = Operation(name, lambda: place)
-        return _Looked(operation, seen, self._gradients.handed_on(operation, given))
+        return _Looked(Operation(name, lambda: place), seen)
 
     def _name_given(self, array: NDArray, place: Place, frame: FrameType | None) -> None:
         """Name what no operation has made by the variable that has it, as labels are; else its place is told."""
@@ -212,8 +214,20 @@ class WatchedOperations:
             self.comes(array, f"{name} ({place.file.rpartition('/')[2]}:{place.line}) has {{}}")
 
     @CULPRITS.fence("looking at what an operation has computed")
-    def _after(self, looked: _Looked, result: Any) -> None:
-        operation, given, _ = looked
+    def _after(
+        self,
+        looked: _Looked,
+        arrays: Sequence[NDArray],
+        result: Any,
+        run: Callable[[list[NDArray]], Any] | None,
+        function: Any = None,
+    ) -> None:
+        operation, given = looked
+        if autograd.is_recording():
+            self._gradients.note(Recorded(operation, arrays, arrays_in(result), run, function))
+        if function is not None:
+            # What it computes is seen by itself.
+            return
         results = [value._replace(tensor=one) for one in arrays_in(result) if (value := self.value_of(one)) is not None]
         bad = [one for one in results if kind_of(one.array)]
         if not bad:
