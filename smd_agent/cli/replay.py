@@ -7,9 +7,9 @@ before the update. What the program does up to there, such as files that it writ
 does something else than that of the run, as in a program that goes by the number of a step, the step of that number is
 taken: at once where the run took less than a minute to it, else with --from-start.
 
-TensorFlow and Keras: there is nothing to put into a step. The program trains again, as it is, up to the first step
-whose loss is not finite, and runs that one operation by operation. The losses of the steps before are compared with
-those of the run, bit for bit; where one differs, nobody is blamed.
+TensorFlow, Keras and MXNet Gluon: there is nothing to put into a step. The program trains again, as it is, up to the
+first step whose loss is not finite, and runs that one operation by operation. The losses of the steps before are
+compared with those of the run, bit for bit; where one differs, nobody is blamed.
 
 Exit code 0: the step was made again, the same or as it was asked for. 1: it was made, and is not the same. 2: it could
 not be made.

@@ -193,7 +193,7 @@ BUNDLES = Key(
     values.boolean,
     "true",
     "PyTorch: what the first step was given whose loss is not finite, or that an error has ended, goes into a folder of"
-    " the run, by which `replay` runs it again; TensorFlow: the words of the program, by which it trains again",
+    " the run, by which `replay` runs it again; TensorFlow, Gluon: the words of the program, by which it trains again",
 )
 BUNDLE_MEGABYTES = Key(
     "bundle_megabytes", values.count, "256", "size up to which that is written, weights and the batch together"

@@ -22,6 +22,7 @@ from smd_agent.framework.plain_access import bases_of, elements_of, is_a, own_di
 from smd_agent.framework.replaced_functions import Function, Patch, Until
 from smd_agent.framework.series_pauses import StepTimes
 from smd_agent.framework.series_rows import LEARNING_RATE, LOSS, SECONDS, At, fence
+from smd_agent.framework.wrong_steps import WrongSteps
 from smd_agent.mxnet.arrays import arrays_in
 from smd_agent.mxnet.backward_calls import passes
 from smd_agent.mxnet.late_losses import Sum, Sums
@@ -82,10 +83,12 @@ class LateRows:
 
     Args:
         series: takes them.
+        wrong: is told of losses.
     """
 
-    def __init__(self, series: Series) -> None:
+    def __init__(self, series: Series, wrong: WrongSteps) -> None:
         self._series = series
+        self._wrong = wrong
         self._rows: deque[_Row] = deque()
         self._lock = threading.Lock()
 
@@ -108,37 +111,17 @@ class LateRows:
                 elif not all(one.is_known() for one in sums) and len(self._rows) <= _MOST:
                     return
                 self._rows.popleft()
-                self._series.add_at(STEPS_TABLE, *row.at, row.names, (_loss_of(row.parts), *row.others))
+                loss = _loss_of(row.parts)
+                self._series.add_at(STEPS_TABLE, *row.at, row.names, (loss, *row.others))
+                # Where the scale of AMP overflows, the update is left out, and the next scale is smaller.
+                if self._wrong.wanted and not (row.names is NAMES_OF_SCALED and row.others[-1] == 1.0):
+                    self._wrong.saw(row.at, loss)
         finally:
             self._lock.release()
 
     def drop(self) -> None:
         """Forget them all, in a process that a fork has made."""
         self._rows, self._lock = deque(), threading.Lock()
-
-
-class _Times(StepTimes):
-    """The times of one hook's steps and rows.
-
-    Attributes:
-        took: seconds that the row of the current step has taken the program's thread.
-    """
-
-    def begin_anew(self) -> None:
-        """Forget the time of the last step and the pause."""
-        super().begin_anew()
-        self.took = 0.0
-        # What a step of the last pause took that there was.
-        self._step = 0.0
-
-    def pause(self, listener: Any, seconds: float, own: float = 0.0) -> None:
-        """Begin a pause after a row, if there is to be one; see ``StepTimes``."""
-        took, self.took = self.took, 0.0
-        self._step = self.seconds or self._step
-        if self._step:
-            # Where the program waits for the engine later, its steps do not show what a row takes.
-            seconds = max(seconds, self._step + took)
-        super().pause(listener, seconds, own)
 
 
 class EveryStep:
@@ -149,20 +132,25 @@ class EveryStep:
 
     Args:
         recorder: of the hook.
+        wrong: is told of losses.
     """
 
-    def __init__(self, recorder: Recorder) -> None:
+    def __init__(self, recorder: Recorder, wrong: WrongSteps) -> None:
         self._recorder = recorder
-        self._times = _Times(updates, (passes,), recorder.series.budget)
+        self._wrong = wrong
+        self._times = StepTimes(updates, (passes,), recorder.series.budget)
         self._names = NAMES
         self.drop()
 
     def drop(self) -> None:
         """Forget everything."""
-        self._late = LateRows(self._recorder.series)
+        self._late = LateRows(self._recorder.series, self._wrong)
         self._sums = Sums()
         self._now = self._last = _NO_STEP
         self._thread = 0
+        # Seconds that the row of the current step has taken the program's thread: where the program waits for the
+        # engine later, its steps do not show that.
+        self._took = 0.0
         self._times.begin_anew()
 
     def follow(self) -> None:
@@ -183,7 +171,7 @@ class EveryStep:
                 found = self._sums.of(array)
                 if found is not None:
                     self._now.sums.append(found)
-            self._times.took += perf_counter() - begun
+            self._took += perf_counter() - begun
 
     @fence("looking at an update")
     def before_update(self, trainer: Any) -> Callable[[], object] | None:
@@ -220,9 +208,9 @@ class EveryStep:
                 self._now.skipped = float(scaler["_next_loss_scale"] < scaler["_loss_scale"])
             if ends:
                 self._write()
-                self._times.took += perf_counter() - begun
-            if ends and self._last.seconds is not ABSENT:
-                self._times.pause(self, self._last.seconds)
+                took, self._took = self._took + perf_counter() - begun, 0.0
+                if self._last.seconds is not ABSENT:
+                    self._times.pause(self, self._last.seconds, took)
 
     @fence("looking at an update")
     def rested(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Container, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,9 +13,11 @@ from mxnet.gluon.loss import Loss as LossBlock
 from mxnet.ndarray import NDArray
 
 from smd_agent import guard
+from smd_agent.config import env
 from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.failure_domains import STEPS
 from smd_agent.core.hook import BaseHook
+from smd_agent.formats.replays import order_of
 from smd_agent.framework import training_facts
 from smd_agent.framework.built_in_collections import DEFAULT_SAVED
 from smd_agent.framework.hook import FrameworkHook
@@ -26,6 +28,7 @@ from smd_agent.framework.tracked_model import free_name
 from smd_agent.framework.training_step import TrainingSteps
 from smd_agent.framework.weak_references import WeakIdentityMap
 from smd_agent.framework.weights_or_biases import ParameterRoles
+from smd_agent.framework.wrong_steps import WrongSteps
 from smd_agent.interpreter.hidden_frames import unseen
 from smd_agent.mxnet import backward_calls, block_calls
 from smd_agent.mxnet.arrays import to_array
@@ -39,6 +42,9 @@ from smd_agent.mxnet.saved_step import SavedStep
 from smd_agent.mxnet.step_counter import Counters, TrackedBlock
 from smd_agent.mxnet.trainer_watch import updates
 from smd_agent.mxnet.worker import rank_and_size
+
+if TYPE_CHECKING:
+    from smd_agent.mxnet.repeated_steps import RepeatedSteps
 
 # Collections in which nothing can be that comes from inside of a block, unless the user has widened them.
 _OUTER_COLLECTIONS = {"weights", "biases", "gradients", *training_facts.COLLECTIONS}
@@ -74,16 +80,31 @@ class Hook(FrameworkHook):
         self._names: dict[str, weakref.ref[Parameter]] = {}
         self.steps: TrainingSteps = TrainingSteps(self.recorder, updates.rounds, self)
         self.steps.end_with_updates = True
-        self.every_step = EveryStep(self.recorder)
+        self._wrong_steps = WrongSteps(self)
+        self.every_step = EveryStep(self.recorder, self._wrong_steps)
         self.steps.on_end, self.steps.on_going_on = self.every_step.ended, self.every_step.went_on
         updates.install()
         self.recorder.requests.stopper = updates
         backward_calls.install()
         watch_tracing()
+        self._repeated = self._repeated_steps()
 
     def count_forwards(self) -> None:
         """Count each call of a model as a step, as smdebug does; to be called before a model is known."""
         self.steps.end_with_updates = False
+
+    def keep_bundles(self, megabytes: int) -> None:
+        """Note the first step whose loss is not finite, whatever the size; 0: it is not noted."""
+        self._wrong_steps.wanted = megabytes > 0
+
+    def _repeated_steps(self) -> RepeatedSteps | None:
+        order = env.get(env.REPLAY)
+        if not order or order_of(order).bundle:
+            return None
+        # In no other training.
+        from smd_agent.mxnet.repeated_steps import RepeatedSteps
+
+        return RepeatedSteps(order, self)
 
     # What users call.
 
@@ -251,6 +272,8 @@ class Hook(FrameworkHook):
     @STEPS.fence("opening a step", then=FrameworkHook.give_up_step)
     def start_step(self) -> None:
         """Decide about a step that is due, and have it saved."""
+        if self._repeated is not None:
+            self._repeated.step_begins()
         if not self.recorder.open_step():
             return
         capture = self.recorder.capture = SavedStep(self)
