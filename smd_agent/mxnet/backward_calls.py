@@ -6,8 +6,10 @@ MXNet has been imported, and pass the call on as long as nobody watches.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from functools import partial
+from threading import get_ident
 from typing import Any, Protocol
 
 from mxnet import autograd
@@ -34,11 +36,19 @@ class _Passes:
     Attributes:
         listener: is told of all of them, in saved steps and in others; None if nobody wants that.
         watchers: are called in place of them.
+        threads: ids of those that have begun one.
     """
 
     def __init__(self) -> None:
         self.listener: PassListener | None = None
         self.watchers: list[Watcher] = []
+        self.threads: set[int] = set()
+
+    def are_of_one_thread(self) -> bool:
+        """True if no other thread that is alive has begun a pass."""
+        if len(self.threads) > 1:
+            self.threads.intersection_update([one.ident for one in threading.enumerate()])
+        return self.threads <= {get_ident()}
 
 
 passes = _Passes()
@@ -67,6 +77,7 @@ def watch(watcher: Watcher) -> Callable[[], None]:
 
 def _around(original: Function) -> Function:
     def backward(heads: Any, *args: Any, **kwargs: Any) -> Any:
+        passes.threads.add(get_ident())
         if passes.listener is not None:
             passes.listener.pass_begins(heads)
         if not passes.watchers:

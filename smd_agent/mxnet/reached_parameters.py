@@ -1,6 +1,7 @@
 """Parameters that the backward passes of a step reach, by MXNet's own flag of gradients that have not been applied.
 
-Without taking the flags off during a pass, a gradient of it could not be told from one that an earlier pass left.
+Without taking the flags off during a pass, a gradient of it could not be told from one that an earlier pass left. Where
+several threads train, that is not told: another one may look at its flags meanwhile, as an update does.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from mxnet.ndarray import NDArray
 
 from smd_agent.core.failure_domains import GRADIENTS
 from smd_agent.mxnet.arrays import fresh, set_fresh
+from smd_agent.mxnet.backward_calls import passes
 from smd_agent.mxnet.plain_access import can_be_trained, is_sparse, values_of
 from smd_agent.mxnet.ports import TrainedBlocks
 
@@ -34,7 +36,8 @@ class ReachedParameters:
     @GRADIENTS.fence("looking at gradients before a backward pass")
     def before_backward(self) -> Flags:
         """Take the flags off."""
-        return Flags([array for _, parameter in self._trained() for array in values_of(parameter)])
+        arrays = [array for _, parameter in self._trained() for array in values_of(parameter)]
+        return Flags(arrays, passes.are_of_one_thread())
 
     def after_backward(self, flags: Flags | None) -> list[Pair]:
         """Put the flags back; the parameters that the pass has reached, with their names. None where that failed."""
@@ -64,10 +67,10 @@ def has_unused_gradient(parameter: Parameter) -> bool:
 
 
 class Flags:
-    """The flags of arrays, which are off until they are put back."""
+    """The flags of arrays, which are off until they are put back; all stay as they are unless ``can_be_off``."""
 
-    def __init__(self, arrays: list[NDArray]) -> None:
-        self._waiting = [(array, fresh(array)) for array in arrays]
+    def __init__(self, arrays: list[NDArray], can_be_off: bool) -> None:
+        self._waiting = [(array, can_be_off and fresh(array)) for array in arrays]
         for array, is_waiting in self._waiting:
             if is_waiting:
                 set_fresh(array, False)

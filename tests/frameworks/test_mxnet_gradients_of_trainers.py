@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import threading
 
 import pytest
 
@@ -14,6 +15,9 @@ from harness.gluon_facts import findings_of, make_net, rows, usage, usage_of
 from mxnet import autograd, gluon, nd
 from mxnet.gluon import nn
 
+import smd_agent.mxnet as smd
+from smd_agent.mxnet import backward_calls
+from smd_agent.mxnet.reached_parameters import has_unused_gradient
 from smd_agent.rules import GradientDiscarded, GradientNotCleared, OptimizerNotOfModel
 
 SGD = "optimizer/SGD"
@@ -283,3 +287,44 @@ def test_passes_for_several_contexts(out):
     found = usage_of(trained(out, run, ctx=contexts))
     assert (numbers(found, "kept_gradient"), numbers(found, "unowned")) == ([0] * 4, [0] * 4)
     assert f"{SGD}/discarded_passes" not in found
+
+
+def test_gradients_that_another_thread_is_about_to_use_stay_so(out):
+    nets = [nn.Dense(2, in_units=3, prefix=f"net{number}_") for number in range(2)]
+    hook = smd.Hook(out, save_config=smd.SaveConfig(save_interval=1), include_collections=["gradients"])
+    for net in nets:
+        net.initialize()
+        hook.register_block(net)
+    trainers = [gluon.Trainer(net.collect_params(), "sgd") for net in nets]
+    has_passed, may_update = threading.Event(), threading.Event()
+
+    def differentiate(net):
+        with autograd.record():
+            loss = net(nd.ones((4, 3))).sum()
+        loss.backward()
+
+    def train_beside():
+        differentiate(nets[1])
+        has_passed.set()
+        may_update.wait(20)
+        # A gradient that no pass has made since the last update is warned of, which is an error here.
+        trainers[1].step(4)
+
+    def meanwhile(heads, run):
+        run()
+        if has_passed.is_set():
+            may_update.set()
+            beside.join()
+
+    leave = backward_calls.watch(meanwhile)
+    beside = threading.Thread(target=train_beside)
+    try:
+        beside.start()
+        has_passed.wait(20)
+        differentiate(nets[0])
+    finally:
+        leave()
+    assert not any(map(has_unused_gradient, nets[1].collect_params().values()))
+    trainers[0].step(4)
+    hook.close()
+    assert "gradient/net0_weight" in smd.create_trial(out).tensor_names()
