@@ -298,7 +298,7 @@ def test_targets_that_are_the_next_tokens(shape, dtype, kind, axis, seed):
     model = torch.from_numpy(tokens).to(getattr(torch, dtype))
     kept = Kept()
     looked = LossTargets(Usage(kept, Roles()))
-    looked.before_call(ModelCall("Net_0", None, [model, {"mask": torch.ones(3)}]))
+    looked.before_call(ModelCall("Net_0", None, [(model,), {"mask": torch.ones(3)}]))
     wanted = torch.from_numpy(np.ascontiguousarray(target))
     looked.look_at(LossCall("cross_entropy_loss", (torch.zeros(1), wanted), {}))
     found = kept.found

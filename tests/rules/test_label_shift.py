@@ -177,6 +177,22 @@ def other(net, x):
     return flat(net(x), torch.randint(0, TOKENS, x.shape))
 
 
+class Teaches(nn.Module):
+    """A decoder that is given its targets, each of which it looks at once it has predicted it."""
+
+    def __init__(self):
+        super().__init__()
+        self.net = Recurrent()
+
+    def forward(self, hidden, target_tensor):
+        return self.net(functional.pad(target_tensor[:, :-1], (1, 0)))
+
+
+def test_targets_that_are_given_under_their_name(trained):
+    run = trained(training_of(lambda net, x: flat(net(torch.ones(2), x), x.clone()), Teaches))
+    assert run.verdict(LabelShift()).findings == []
+
+
 @pytest.mark.parametrize("step", [masked, two_heads, one_differs, repeats, other])
 def test_other_targets(trained, step):
     assert trained(training_of(step)).findings(LabelShift()) == []

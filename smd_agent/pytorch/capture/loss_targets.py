@@ -64,7 +64,7 @@ class LossTargets(AnyTargets, domain=LOSS_FACTS, doing="looking at the targets o
         """A model is about to be called."""
         self._sequences.clear()
         if not is_opaque():
-            self._sequences.take(call.inputs)
+            self._sequences.take(call.model, call.inputs)
 
     def target_of(self, call: LossCall) -> Target | None:
         """Return the target of a functional loss."""

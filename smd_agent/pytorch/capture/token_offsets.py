@@ -2,17 +2,20 @@
 
 See ``capture.loss_targets`` for the facts. The sequences of a call are its inputs of whole numbers with two axes, but
 for masks, positions and labels by their usual names. Of several, the one that lies where the target does is the labels.
-Where one is left, targets are compared with it.
+Where one is left, and is not called a target, targets are compared with it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import zip_longest
+from types import FunctionType
 from typing import Any, NamedTuple
 
 import torch
 
 from smd_agent.framework.loss_targets import Target
+from smd_agent.framework.plain_access import in_class
 from smd_agent.pytorch.arrays import has_memory, tensors_in
 from smd_agent.pytorch.capture import token_padding
 from smd_agent.pytorch.capture.token_padding import PLACES, ROWS
@@ -21,11 +24,12 @@ AXES = 2
 # Of each axis.
 _LOOKED_AT = 64
 # As transformers and programs like them call what is no sequence.
-_OTHERS = ("mask", "label", "target", "position", "token_type", "segment")
+_OTHERS = ("mask", "label", "position", "token_type", "segment")
+_TARGET = "target"
 
 
 class _Sequence(NamedTuple):
-    """Copies of parts of an input, its whole shape, and where its elements begin.
+    """Copies of parts of an input, its whole shape, where its elements begin, and whether its name is that of a target.
 
     part: the first elements along both axes.
     ends: the last elements along each axis, of several rows along the other one; the rows come first.
@@ -35,6 +39,7 @@ class _Sequence(NamedTuple):
     ends: tuple[torch.Tensor, ...]
     shape: torch.Size
     begins: int
+    is_target: bool
 
 
 class Sequences:
@@ -43,14 +48,15 @@ class Sequences:
     def __init__(self) -> None:
         self._found: list[_Sequence] = []
 
-    def take(self, inputs: Any) -> None:
-        """Remember those of a call: positional arguments, and those by keyword."""
+    def take(self, model: Any, inputs: Any) -> None:
+        """Remember those of a call of a model: positional arguments, and those by keyword."""
         self._found = []
-        for one in _given(inputs):
+        for name, one in _given(model, inputs):
             is_sequence = one.dim() == AXES and is_whole(one) and has_memory(one)
             if is_sequence and not any(one.data_ptr() == other.begins for other in self._found):
                 ends = tuple(rows[:ROWS, -PLACES:].clone() for rows in (one.t(), one))
-                self._found.append(_Sequence(one[:_LOOKED_AT, :_LOOKED_AT].clone(), ends, one.shape, one.data_ptr()))
+                part = one[:_LOOKED_AT, :_LOOKED_AT].clone()
+                self._found.append(_Sequence(part, ends, one.shape, one.data_ptr(), _TARGET in name))
 
     def clear(self) -> None:
         """Forget them."""
@@ -61,7 +67,7 @@ class Sequences:
         values, ignored, found = target.values, target.ignored, self._found
         if len(found) > 1:
             found = [one for one in found if one.begins != values.data_ptr()]
-        if len(found) != 1 or found[0].part.device != values.device:
+        if len(found) != 1 or found[0].is_target or found[0].part.device != values.device:
             return {}
         if ignored is not None and ignored >= 0:
             values = values.to(torch.int64).masked_fill(values == ignored, -1)
@@ -77,12 +83,14 @@ def is_whole(tensor: torch.Tensor) -> bool:
     return not (tensor.is_floating_point() or tensor.is_complex() or tensor.dtype is torch.bool)
 
 
-def _given(inputs: Any) -> Iterator[torch.Tensor]:
+def _given(model: Any, inputs: Any) -> Iterator[tuple[str, torch.Tensor]]:
+    """The tensors that a model is given, each with the name of its argument; empty where that is not known."""
     args, kwargs = inputs
-    yield from tensors_in(args)
-    for name, value in kwargs.items():
+    forward = in_class(type(model), "forward")
+    names = forward.__code__.co_varnames[1 : forward.__code__.co_argcount] if type(forward) is FunctionType else ()
+    for name, value in (*zip_longest(names[: len(args)], args, fillvalue=""), *kwargs.items()):
         if not any(word in name for word in _OTHERS):
-            yield from tensors_in(value)
+            yield from ((name, tensor) for tensor in tensors_in(value))
 
 
 def _along(target: torch.Tensor, shape: torch.Size, axis: int, fewest: int) -> torch.Tensor | None:

@@ -129,9 +129,11 @@ class DeadRelu(BuiltInRule):
         return found
 
     def _is_of_zeros(self, step: StepView, output: str) -> bool:
-        """Tell whether the layer of an output has a weight that is frozen, or all 0, as far as that is known."""
-        ending = f"{output.rpartition('_output_')[0]}.weight"
-        if any(name.endswith(ending) for name in self._frozen):
+        """Tell whether the layer of an output has a weight that is frozen, or is all 0 and has no bias beside it."""
+        layer = output.rpartition("_output_")[0]
+        if any(name.endswith(f"{layer}.weight") for name in self._frozen):
             return True
-        names = tuple(name for name in step.names(CollectionKeys.WEIGHTS) if name.endswith(ending))
+        names = tuple(name for name in step.names(CollectionKeys.WEIGHTS) if name.endswith(f"{layer}.weight"))
+        if any(name.endswith(f"{layer}.bias") for name in step.names(CollectionKeys.BIASES)):
+            return False
         return any(share == 1 for _, share in step.column("zero_share", names).items())

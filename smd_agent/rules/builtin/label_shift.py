@@ -22,8 +22,8 @@ _NOT = (
 )
 _SHIFT = "Compare logits[:, :-1] with tokens[:, 1:], so that each token is predicted from those before it"
 _COPIES = (
-    "Each target is the token that the model is given at the same place. So it is with an autoencoder; a language model"
-    " has but to copy it"
+    "Each target is the token that the model is given at the same place. So it is with an autoencoder, and where the"
+    " model shifts its input itself; another language model has but to copy it"
 )
 
 
