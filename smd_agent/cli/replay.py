@@ -83,7 +83,8 @@ def run(args: argparse.Namespace) -> int:
         if _is_made(other):
             replayed, order, ended = other, later, said
     if args.json:
-        emit_json({"step": bundle.step, "why": bundle.why, "loss_in_run": bundle.loss, **vars(replayed)})
+        told = {"why": bundle.why, "loss_in_run": bundle.loss, **vars(replayed)}
+        emit_json({**told, "step": bundle.step})
     else:
         emit_all(facts(_told(bundle, replayed, order, out, ended), LABEL))
     if not _is_made(replayed):
