@@ -121,7 +121,7 @@ def texts(given: Any) -> list[str]:
 
 
 def _file_of(rule: str) -> Path:
-    return _BUILTIN / f"{re.sub(r'(?<!^)(?=[A-Z][a-z])', '_', rule).lower()}.py"
+    return _BUILTIN / f"{re.sub(r'(?<!^)(?=[A-Z][a-z])|(?<=[a-z])(?=[A-Z])', '_', rule).lower()}.py"
 
 
 def _class_attributes(file: Path, name: str) -> dict[str, ast.expr]:

@@ -194,7 +194,7 @@ class NotJudged:
 
 def _spoken(name: str) -> str:
     """Return the name of a class as words."""
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).lower()
+    return re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", " ", name).lower()
 
 
 def _json_number(value: Any) -> Any:

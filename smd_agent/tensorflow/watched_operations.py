@@ -36,7 +36,7 @@ _BATCHES = ("IteratorGetNext", "OptionalGetValue", "IteratorGetNextSync")
 _BACKWARD = "the backward pass"
 # A layer is called by these, or is not called for what it computes.
 _CALLS = ("call", "__call__")
-_GRADIENT = getattr(backprop, "_gradient_function", None)
+_GRADIENT = vars(backprop).get("_gradient_function")
 _GRADIENT_CODE = None if _GRADIENT is None else _GRADIENT.__code__
 
 _INSTALLED = os.path.dirname(os.path.dirname(os.path.abspath(tf.__file__)))

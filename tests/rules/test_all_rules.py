@@ -50,7 +50,7 @@ def test_clean_trainings_can_be_judged(clean):
 @pytest.mark.parametrize("name", RULES)
 def test_a_rule_says_what_it_is(name):
     rule = RULES[name]
-    file = re.sub(r"(?<!^)(?=[A-Z][a-z])", "_", name).lower()
+    file = re.sub(r"(?<!^)(?=[A-Z][a-z])|(?<=[a-z])(?=[A-Z])", "_", name).lower()
     assert rule.__module__ == f"smd_agent.rules.builtin.{file}"
     assert rule.meaning
     assert rule.needs or rule().needs or name == "StalledTrainingRule", "that one is content with anything"

@@ -178,7 +178,7 @@ def test_text_that_is_no_request(text, words):
 @pytest.mark.parametrize(
     "words, said",
     [
-        ([], "name one request: --collection NAME, --dump, --stop WHY or set KEY VALUE"),
+        ([], "name one request: --collection NAME, --dump, --replay-next, --stop WHY or set KEY VALUE"),
         (["--dump", "--stop", "x"], "name one request: "),
         (["--steps", "5"], "--steps says for how many steps --collection is saved: name one"),
         (["set", "save_interval"], "set save_interval is no request; a setting is changed by set KEY VALUE"),
