@@ -27,7 +27,7 @@ from pathlib import Path
 from smd_agent.cli import trained_again
 from smd_agent.cli.errors import USAGE_ERROR, CommandError
 from smd_agent.cli.output import emit_all, emit_json, facts
-from smd_agent.cli.replayed_program import free_folder, last_line, run_program
+from smd_agent.cli.replayed_program import free_folder, last_line, run_program, words_of
 from smd_agent.formats.addresses import is_address
 from smd_agent.formats.bundles import ASKED_FOR, Bundle
 from smd_agent.formats.replays import Order, Replayed
@@ -68,10 +68,7 @@ def run(args: argparse.Namespace) -> int:
     if trained_again.is_for(root, known.values()):
         return trained_again.run(args, next(iter(known.values()), None))
     folder, bundle = _chosen(args, known)
-    words = args.words or bundle.words
-    # Code that stands in a file of a run is not run.
-    if not args.words and (not words or words[0] == "-" or words[0].startswith("-c")):
-        raise CommandError("the run names no program in a file: name it behind --", USAGE_ERROR)
+    words = words_of(args.words, bundle.words)
     out = free_folder(args.run, args.out)
     at = bundle.step if args.from_start else 0
     order = Order(str(folder), "", args.dtype or "", args.device or "", args.eager, at)

@@ -43,6 +43,17 @@ def free_folder(run: str, asked: str | None) -> Path:
     return free
 
 
+def words_of(asked: list[str], noted: list[str]) -> list[str]:
+    """The program and its arguments: those that are asked for, else those that a run has noted.
+
+    Raises:
+        CommandError: there is none, or it is code that stands in a file of the run, which is not run.
+    """
+    if asked or (noted and noted[0] != "-" and not noted[0].startswith("-c")):
+        return asked or noted
+    raise CommandError("the run names no program in a file: name it behind --", USAGE_ERROR)
+
+
 def run_program(words: list[str], order: Order, folder: str, out: Path) -> tuple[Replayed, str]:
     """Run a program up to the end of the step; return what has come of it, and the last lines that it has said.
 

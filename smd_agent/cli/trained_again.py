@@ -22,7 +22,7 @@ from smd_agent.analysis.trial import Trial
 from smd_agent.cli.errors import USAGE_ERROR, CommandError
 from smd_agent.cli.open_run import open_run
 from smd_agent.cli.output import emit_all, emit_json, facts
-from smd_agent.cli.replayed_program import free_folder, last_line, run_program
+from smd_agent.cli.replayed_program import free_folder, last_line, run_program, words_of
 from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.modes import ModeKeys
 from smd_agent.errors import SMDebugError
@@ -80,10 +80,7 @@ def run(args: argparse.Namespace, note: Bundle | None) -> int:
     trial = open_run(args.run)
     before = losses_of(trial)
     wrong = _wrong(args, before, _seconds(trial) if note is None else note.seconds)
-    words = args.words or ([] if note is None else note.words)
-    # Code that stands in a file of a run is not run.
-    if not args.words and (not words or words[0] == "-" or words[0].startswith("-c")):
-        raise CommandError("the run names no program in a file: name it behind --", USAGE_ERROR)
+    words = words_of(args.words, [] if note is None else note.words)
     folder, out = "" if note is None else note.folder, free_folder(args.run, args.out)
     order = Order("", "", at=wrong.first, until=wrong.step)
     replayed, ended = run_program(words, order, folder, out)

@@ -17,7 +17,6 @@ from smd_agent.config import env
 from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.failure_domains import STEPS
 from smd_agent.core.hook import BaseHook
-from smd_agent.formats.replays import order_of
 from smd_agent.framework import training_facts
 from smd_agent.framework.built_in_collections import DEFAULT_SAVED
 from smd_agent.framework.hook import FrameworkHook
@@ -99,12 +98,13 @@ class Hook(FrameworkHook):
 
     def _repeated_steps(self) -> RepeatedSteps | None:
         order = env.get(env.REPLAY)
-        if not order or order_of(order).bundle:
+        if not order:
             return None
         # In no other training.
+        from smd_agent.formats.replays import order_of
         from smd_agent.mxnet.repeated_steps import RepeatedSteps
 
-        return RepeatedSteps(order, self)
+        return None if order_of(order).bundle else RepeatedSteps(order, self)
 
     # What users call.
 

@@ -153,7 +153,13 @@ class BundleKeeper(CulpritFinder):
 
     @fence("keeping a step that was asked for", BUNDLES)
     def _keep_asked(self, at: At, roots: Any, numbers: list[Number]) -> None:
-        found = self._graph_of(roots) if at.step == self._asked else None
+        if at.step != self._asked:
+            # No pass of that step was seen, which has been answered.
+            self._asks = None
+            if self._has_kept:
+                self._first.end()
+            return
+        found = self._graph_of(roots)
         if found is None:
             return
         call, graph = found
