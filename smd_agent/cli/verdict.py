@@ -76,6 +76,8 @@ def group_lines(group: Sequence[Finding], several_workers: bool) -> Iterator[str
     about = f": {_listed(names)}" if names else ""
     yield f"{first.severity.value}  {first.rule}{about}"
     yield _labelled("where", _where(group, several_workers))
+    if lines := [*dict.fromkeys(one.line for one in group if one.line)]:
+        yield _labelled("line", some_of(lines, 1))
     if first.evidence:
         yield _labelled(
             "evidence", ", ".join(f"{_words(name)} {_number(value)}" for name, value in first.evidence.items())

@@ -52,7 +52,7 @@ class LayerModes(UsageProbe):
         training, dropping, normalising = self.modes_of(model)
         numbers = {"training": float(training), **_share("dropout", [mode for mode, _ in dropping])}
         numbers |= {"dropped": max(share for _, share in dropping)} if dropping else {}
-        self._usage.save(f"model/{name}", {**numbers, **_share("batch_norm", normalising)})
+        self._usage.save(f"model/{name}", {**numbers, **_share("batch_norm", normalising)}, here=True)
 
 
 def _share(kind: str, modes: Iterable[bool]) -> dict[str, float]:

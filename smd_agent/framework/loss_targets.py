@@ -68,4 +68,4 @@ class LossTargets(UsageProbe, domain=LOSS_FACTS, doing="looking at the targets o
         shape = tuple(found.values.shape)
         sizes = (*shape, 1, 1)[:AXES]
         numbers: dict[str, Any] = {"axis_0": sizes[0], "axis_1": sizes[1], "elements": math.prod(shape)}
-        self._usage.save(f"target/{found.loss}_{number}", numbers | self.compared(found))
+        self._usage.save(f"target/{found.loss}_{number}", numbers | self.compared(found), here=True)

@@ -74,7 +74,7 @@ class ModelInputs(UsageProbe, domain=INPUTS, doing="looking at the scales of a m
     def _save(self, call: ModelCall, found: list[tuple[str, Numbers]]) -> None:
         """Save the numbers of the inputs of a model's first call, by their titles."""
         for title, numbers in found:
-            self._usage.save(title, numbers)
+            self._usage.save(title, numbers, here=True)
 
 
 def is_table(shape: tuple[int, ...]) -> bool:

@@ -8,6 +8,7 @@
 ``parameters/<model>``        JSON text, what is known of each of the model's parameters.
 ``loads/<class>``             JSON text, what ``load_state_dict(strict=False)`` left out; of PyTorch alone.
 ``usage/<what>/<fact>``       a number, how the program uses an optimizer, a model or a loss.
+``line/<what>``               JSON text, the line of the program where it does so, see ``program_lines``.
 ``data_facts/<what>/<fact>``  a number of the training's labels or of an evaluation set; of XGBoost alone.
 """
 
@@ -29,6 +30,7 @@ OPTIMIZER = "optimizer/"
 INPUT_DIGEST = "input_digest/"
 PARAMETERS = "parameters/"
 LOADS = "loads/"
+LINE = "line/"
 USAGE = "usage/"
 DATA_FACTS = "data_facts/"
 
@@ -42,7 +44,7 @@ COLLECTIONS: Mapping[str, tuple[str, ...]] = {
     CollectionKeys.UPDATES: (f"^{UPDATE}", f"^{UPDATE_RATIO}"),
     CollectionKeys.OPTIMIZER: (f"^{OPTIMIZER}",),
     CollectionKeys.INPUT_DIGESTS: (f"^{INPUT_DIGEST}",),
-    CollectionKeys.PARAMETERS: (f"^{PARAMETERS}", f"^{LOADS}"),
+    CollectionKeys.PARAMETERS: (f"^{PARAMETERS}", f"^{LOADS}", f"^{LINE}"),
     CollectionKeys.USAGE: (f"^{USAGE}",),
 }
 

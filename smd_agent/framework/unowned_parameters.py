@@ -80,7 +80,7 @@ class UnownedParameters(UsageProbe, domain=PARAMETERS, doing="looking at paramet
             without = [parameter for parameter in parameters if not self._parameters.has_gradient(parameter)]
             share = 1 - len(without) / len(parameters)
             numbers = {"unowned": self._unowned(optimizer, without), "with_gradient": share}
-            self._usage.save(f"optimizer/{title}", numbers)
+            self._usage.save(f"optimizer/{title}", numbers, here=True)
 
     def _unowned(self, optimizer: Any, without_gradient: Sequence[Any]) -> int:
         known = _known.get(optimizer) or _known.set(optimizer, _WithoutGradient())

@@ -9,8 +9,10 @@ from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.modes import ModeKeys
 from smd_agent.core.ports import StepWriter
 from smd_agent.framework import training_facts as facts
+from smd_agent.framework.program_lines import line_in
 from smd_agent.framework.step_events import Probe
 from smd_agent.framework.weights_or_biases import ParameterRoles
+from smd_agent.interpreter.callers import callers
 
 
 class Usage:
@@ -19,6 +21,7 @@ class Usage:
     Args:
         writer: takes the values.
         roles: keep them out of the weights, whatever their names.
+        told: texts of the whole run that were saved, by name.
 
     Attributes:
         writer: the same.
@@ -27,24 +30,35 @@ class Usage:
         wanted_in_training: the same, and the step is none of an evaluation.
     """
 
-    def __init__(self, writer: StepWriter, roles: ParameterRoles) -> None:
+    def __init__(self, writer: StepWriter, roles: ParameterRoles, told: dict[str, str]) -> None:
         self.writer = writer
         self._roles = roles
+        self._told = told
         self.wanted = CollectionKeys.USAGE in writer.collections_due()
         self.any = False
         self.wanted_in_training = self.wanted and writer.mode is not ModeKeys.EVAL
+        self._wants_lines = self.wanted_in_training and CollectionKeys.PARAMETERS in writer.collections_due()
 
-    def save(self, what: str, numbers: Mapping[str, Any]) -> None:
+    def save(self, what: str, numbers: Mapping[str, Any], here: bool = False) -> None:
         """Save numbers by name.
 
         Args:
             what: what is used, such as ``optimizer/Adam``.
             numbers: Python's, or tensors of shape ``()``.
+            here: whether it is where the program is that it is used; then the line is saved, once in a run.
         """
+        if here and self._wants_lines:
+            self._save_line(facts.LINE + what)
         names = [f"{facts.USAGE}{what}/{name}" for name in numbers]
         self.any = self.any or bool(names)
         self._roles.keep_out(names)
         self.writer.save_tensors(names, list(numbers.values()))
+
+    def _save_line(self, name: str) -> None:
+        if name not in self._told and (line := line_in(callers())) is not None:
+            self._told[name] = line
+            self._roles.keep_out([name])
+            self.writer.save_tensors((name,), (facts.as_text(line),))
 
 
 class UsageProbe(Probe):

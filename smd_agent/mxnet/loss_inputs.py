@@ -80,7 +80,7 @@ class LossInputs(UsageProbe, domain=LOSS_FACTS, doing="looking at what a loss is
             return
         name = f"{name}_{number}"
         if is_a(block, _OF_NUMBERS):
-            self._usage.save(f"loss/{name}", self._of_numbers(call))
+            self._usage.save(f"loss/{name}", self._of_numbers(call), here=True)
             return
         # What it returns is of each sample, the mean over its labels.
         has_weights = block._weight is not None or _are_given(call)
@@ -90,7 +90,7 @@ class LossInputs(UsageProbe, domain=LOSS_FACTS, doing="looking at what a loss is
         if guess is not None and result is not None:
             found["loss"] = float(to_array(result)[0].mean())
             found |= guess(self._guesses, name)
-        self._usage.save(f"loss/{name}", found)
+        self._usage.save(f"loss/{name}", found, here=True)
 
     def _activated(self, block: Any, pred: NDArray, applies: bool) -> Numbers:
         """Facts of the activation that has returned the input; ``applies``: the loss applies one itself."""

@@ -48,7 +48,10 @@ class StepProbes(Probes):
 
     def __init__(self, blocks: TrainedBlocks, step: CapturedStep, has_gradient: Callable[[Parameter], bool]) -> None:
         writer, roles = blocks.recorder, blocks.roles
-        usage, trainers = Usage(writer, roles), TrainerSettings(lambda trainer: _is_over(trainer, blocks))
+        usage, trainers = (
+            Usage(writer, roles, blocks.facts_told),
+            TrainerSettings(lambda trainer: _is_over(trainer, blocks)),
+        )
         settings = OptimizerSettings(writer, roles, trainers.settings_of, trainers.title_of)
         parameters = fact_adapters.Parameters(trainers.title_of, has_gradient)
         # A backward pass of the step has reached them, or those of no block that is known one before an update.

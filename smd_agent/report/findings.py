@@ -89,6 +89,8 @@ def _item(trial: Trial, group: Sequence[Finding], several: bool, is_linked: bool
     severity = first.severity.value
     head = [element("b", severity, class_=f"badge {severity}"), element("h3", first.rule)]
     parts = [element("header", *head, element("span", _where(group, several), class_="where"))]
+    if lines := [*dict.fromkeys(one.line for one in group if one.line)]:
+        parts.append(element("p", element("code", lines[0]), class_="quiet"))
     meaning = getattr(built_in_rules().get(first.rule), "meaning", "")
     if meaning:
         parts.append(element("p", f"{meaning[:1].upper()}{meaning[1:]}.", class_="quiet"))

@@ -61,6 +61,7 @@ class Finding:
         cause: the likely cause, one sentence.
         advice: what to try, one sentence.
         global_step: the first step, counted over all modes.
+        line: of the program that it is about, with its source; empty if that is not known.
         every_step: whether steps that were not saved are counted, too, of a tensor that was.
         short: the same in a few words; ``{}`` stands for the names of tensors.
     """
@@ -78,6 +79,7 @@ class Finding:
     steps: int = 1
     global_step: int = 0
     short: str = ""
+    line: str = ""
     every_step: bool = False
 
     @property

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.modes import ModeKeys
 from smd_agent.errors import (
     NoMoreData,
@@ -18,6 +19,7 @@ from smd_agent.errors import (
 from smd_agent.printable import count_of, shortened
 from smd_agent.rules.built_in import BuiltInRule, Split
 from smd_agent.rules.finding import Finding, NotJudged, Severity
+from smd_agent.rules.lines_of_programs import ProgramLines
 from smd_agent.rules.series_view import SeriesView
 from smd_agent.rules.step_view import OutOfTime, RunView, StepView
 from smd_agent.storage.bundle_reader import bundles_in
@@ -116,6 +118,7 @@ class Judging:
         self._last: dict[str, int] = {}
         self._steps = 0
         self._series: dict[str, SeriesView] = {}
+        self._lines = ProgramLines()
 
     def take_new(
         self,
@@ -175,6 +178,7 @@ class Judging:
         for worker, file in new.items():
             self._last[worker] = step
             view = StepView(self._run, file)
+            self._lines.take(view)
             for rule, parts in zip(self._built_in, self._parts, strict=True):
                 if rule.rule_name not in self._failed and asks(rule):
                     own = "" if rule.split is Split.RUN else worker
@@ -215,10 +219,17 @@ class Judging:
                 verdict.not_judged.append(most.not_judged())
         for old in self._old:
             old.add_to(verdict)
+        self.add_lines(verdict.findings)
         verdict.failed.update(self._failed)
         verdict.passed_over |= self._run.passed_over
         verdict.findings.sort(key=lambda one: one.order)
         return verdict
+
+    def add_lines(self, findings: Iterable[Finding]) -> None:
+        """Tell findings the lines of the program that they are about, as far as these steps have them."""
+        losses = self._trial.collections().get(CollectionKeys.LOSSES)
+        for finding in findings:
+            finding.line = self._lines.of(finding.tensor, losses)
 
 
 def _call(action: Callable[[], object]) -> None:

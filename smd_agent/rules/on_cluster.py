@@ -116,7 +116,9 @@ def judge_on_cluster(trial: Trial, rules: Sequence[Rule], cluster: Any) -> Verdi
         futures = client.map(answer_of, tasks, pure=False)
         own.take_new(incomplete=True)
         answers = _gathered(client, futures)
-    return merged(own.verdict(), trial, sent, answers)
+    verdict = merged(own.verdict(), trial, sent, answers)
+    own.add_lines(verdict.findings)
+    return verdict
 
 
 def tasks_of(trial: Trial, rules: Mapping[int, BuiltInRule], slots: int) -> list[Task]:

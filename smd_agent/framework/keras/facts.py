@@ -119,7 +119,7 @@ class StepFacts(Probes):
     def __init__(self, saver: FactsSaver, look: Look, ever: GivenVariables) -> None:
         self.given = GivenVariables()
         self.digests = InputDigests(saver.recorder, look.digest_of)
-        self.usage = Usage(saver.recorder, saver.roles)
+        self.usage = Usage(saver.recorder, saver.roles, saver.facts_told)
         self._saver = saver
         self._ever = ever
         self._changes = WeightChanges(saver.recorder, saver.roles, look)

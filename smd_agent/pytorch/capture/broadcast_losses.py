@@ -72,7 +72,7 @@ class OwnLosses(UsageProbe, domain=LOSS_FACTS, doing="looking at a loss that is 
             repeated = _Walk().repeated(start.grad_fn)
             if repeated is not None:
                 numbers = {"input_repeated": repeated, "target_repeated": repeated}
-                self._usage.save(f"loss/own_loss_{self._count}", numbers)
+                self._usage.save(f"loss/own_loss_{self._count}", numbers, here=True)
             self._count += 1
 
 

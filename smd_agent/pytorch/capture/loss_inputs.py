@@ -13,6 +13,8 @@ Of these and of ``binary_cross_entropy_loss``, in training:
 
 ``loss``                      what the function has returned, by label.
 ``guess``, ``least``          see ``framework.loss_guesses``.
+``factor``                    of a mean over classes without weights: what it is multiplied by until a backward pass
+                              starts, which is the gradient that the pass gives to it.
 
 Of ``mse_loss``, ``l1_loss``, ``smooth_l1_loss`` and ``huber_loss``:
 
@@ -33,7 +35,7 @@ from smd_agent.framework import loss_facts
 from smd_agent.framework.label_counts import LabelCounts
 from smd_agent.framework.loss_guesses import LossGuesses
 from smd_agent.framework.plain_access import is_a
-from smd_agent.framework.step_events import LossCall, on
+from smd_agent.framework.step_events import LossCall, StepEnd, on
 from smd_agent.framework.training_facts import LOOKED_AT
 from smd_agent.framework.usage import Usage, UsageProbe
 from smd_agent.pytorch.arrays import has_memory
@@ -89,6 +91,7 @@ class LossInputs(UsageProbe, domain=LOSS_FACTS, doing="looking at what a loss is
         super().__init__(usage)
         self._guesses = guesses
         self._calls: dict[str, int] = {}
+        self._factors: dict[str, torch.Tensor] = {}
 
     @on(LossCall)
     @without_gradients
@@ -111,7 +114,7 @@ class LossInputs(UsageProbe, domain=LOSS_FACTS, doing="looking at what a loss is
             return
         name = f"{function}_{number}"
         if function in _OF_NUMBERS:
-            self._usage.save(f"loss/{name}", _of_numbers(values, target))
+            self._usage.save(f"loss/{name}", _of_numbers(values, target), here=True)
             return
         applied = _is_activated(values.grad_fn, _APPLIED.get(function))
         numbers: dict[str, Any] = {} if applied is None else {"activated": applied}
@@ -128,7 +131,7 @@ class LossInputs(UsageProbe, domain=LOSS_FACTS, doing="looking at what a loss is
             if trained is not None and given.get("weight") is None and given.get("pos_weight") is None:
                 numbers.update(_by_label(trained, given, target.numel()))
                 numbers.update(self._guesses.of_yes_and_no(name, loss_facts.columns(target)))
-        self._usage.save(f"loss/{name}", numbers)
+        self._usage.save(f"loss/{name}", numbers, here=True)
 
     def _of_classes(self, name: str, given: dict[str, Any], loss: torch.Tensor | None, classes: int) -> dict[str, Any]:
         target, weight = given["target"], given.get("weight")
@@ -138,9 +141,29 @@ class LossInputs(UsageProbe, domain=LOSS_FACTS, doing="looking at what a loss is
         if loss is not None and counted.counts is not None:
             if given.get("reduction", _MEAN) == _MEAN or (weight is None and counted.size == target.numel()):
                 numbers.update(_by_label(loss, given, counted.labels))
+            if given.get("reduction", _MEAN) == _MEAN and weight is None:
+                self._take_factor(name, loss)
             smoothing = given.get("label_smoothing", 0.0)
             numbers.update(self._guesses.of_classes(name, counted.counts, counted.size, weight, smoothing))
         return numbers
+
+    def _take_factor(self, name: str, loss: torch.Tensor) -> None:
+        """Have the gradient kept that the first backward pass gives to a loss."""
+
+        @LOSS_FACTS.fence("looking at what a loss is multiplied by")
+        def take(gradients: tuple[torch.Tensor | None, ...]) -> None:
+            handle.remove()
+            if gradients[0] is not None:
+                self._factors[name] = gradients[0].detach().clone()
+
+        if loss.grad_fn is not None:
+            handle = loss.grad_fn.register_prehook(take)
+
+    @on(StepEnd)
+    def close(self, _: StepEnd) -> None:
+        """Save what the backward passes of the step have given."""
+        for name, factor in self._factors.items():
+            self._usage.save(f"loss/{name}", {"factor": factor})
 
 
 def _can_be_read(tensor: Any) -> bool:

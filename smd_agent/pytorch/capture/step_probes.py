@@ -62,7 +62,8 @@ class StepProbes(Probes):
         scaler_facts, known = ScalerFacts(writer), KnownLosses()
         self.scales = Scales(scaler_facts)
         self.gradients = Gradients(writer, self.scales, wanted)
-        usage, roles = Usage(writer, models.roles), TrainedRoles(models.roles)
+        usage = Usage(writer, models.roles, models.facts_told)
+        roles = TrainedRoles(models.roles)
         self._of_layers = ModelInputs(usage), SequenceLayers(usage)
         super().__init__(
             (

@@ -1,0 +1,37 @@
+"""Lines of the program: where it computes a loss, calls a model, or has an optimizer update.
+
+``line/<what>`` is JSON text, ``[file, number, source]``, of what has facts ``usage/<what>/<fact>``. It is saved once,
+in a run's first saved step that has such facts. The line is that of the innermost frame that belongs to no library.
+"""
+
+from __future__ import annotations
+
+import json
+import linecache
+import os
+import sysconfig
+from collections.abc import Iterable
+from types import FrameType
+
+_LONGEST = 200
+_HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_INSTALLED = tuple(os.sep + name + os.sep for name in ("site-packages", "dist-packages"))
+_PYTHONS = tuple({sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib")})
+
+
+def line_in(frames: Iterable[FrameType]) -> str | None:
+    """The text of the first frame's line that is one of the program's, the innermost first; None without one."""
+    for frame in frames:
+        file = frame.f_code.co_filename
+        if _is_programs(file):
+            source = linecache.getline(file, frame.f_lineno, frame.f_globals).strip()
+            return json.dumps([file, frame.f_lineno, source[:_LONGEST]])
+    return None
+
+
+def _is_programs(file: str) -> bool:
+    # What has no file is made by a library, but for the cells of a notebook.
+    if file.startswith("<"):
+        return file.startswith("<ipython-")
+    is_librarys = file.startswith((_HERE, *_PYTHONS)) or any(name in file for name in _INSTALLED)
+    return not is_librarys
