@@ -1,0 +1,134 @@
+"""AccumulationWeights, on language models whose gradients are accumulated over batches with different padding."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional
+
+from smd_agent.rules import AccumulationWeights
+from smd_agent.rules.finding import Severity
+
+TOKENS, LENGTH, SIZE, WIDTH = 11, 16, 4, 8
+IGNORED = -100
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embedding, self.head = nn.Embedding(TOKENS, WIDTH), nn.Linear(WIDTH, TOKENS)
+        self.layer = nn.GRU(WIDTH, WIDTH, batch_first=True)
+
+    def forward(self, x):
+        return self.head(self.layer(self.embedding(x))[0])
+
+
+def batch(known):
+    x = torch.randint(0, TOKENS, (SIZE, LENGTH + 1))
+    y = x[:, 1:].clone()
+    y[:, known:] = IGNORED
+    return x[:, :-1], y
+
+
+def mean_of(net, x, y, **settings):
+    return functional.cross_entropy(net(x).reshape(-1, TOKENS), y.reshape(-1), **settings)
+
+
+def training_of(losses, known, count=4):
+    """A training; ``losses`` gives those of the batches of an update, each of which has a pass of its own."""
+
+    def training(capture):
+        net = Model()
+        capture(net)
+        optimizer = torch.optim.SGD(net.parameters(), 0.01)
+        for _ in range(count):
+            optimizer.zero_grad()
+            for loss in losses(net, [batch(length) for length in known]):
+                loss.backward()
+            optimizer.step()
+
+    return training
+
+
+def means(net, batches):
+    """Each divided by their number, as most programs do."""
+    return (mean_of(net, *one) / len(batches) for one in batches)
+
+
+def sums(net, batches):
+    count = sum((y != IGNORED).sum() for _, y in batches)
+    return (mean_of(net, *one, reduction="sum") / count for one in batches)
+
+
+def weighed(net, batches):
+    count = sum((y != IGNORED).sum() for _, y in batches)
+    return (mean_of(net, x, y) * (y != IGNORED).sum() / count for x, y in batches)
+
+
+def in_one_pass(net, batches):
+    yield sum(means(net, batches))
+
+
+def test_means_over_different_numbers(trained):
+    (found,) = trained(training_of(means, (15, 3))).findings(AccumulationWeights())
+    assert found.tensor == "usage/loss/cross_entropy_loss_0/factor"
+    assert found.evidence == {"fewest": 3 * SIZE, "most": 15 * SIZE, "passes": 2}
+    assert found.severity is Severity.WARNING
+
+
+def test_more_passes_than_losses_that_are_looked_at(trained):
+    (found,) = trained(training_of(means, (15, 14, 12, 10, 15, 15))).findings(AccumulationWeights())
+    assert found.evidence == {"fewest": 10 * SIZE, "most": 15 * SIZE, "passes": 6}
+    assert found.severity is Severity.NOTE
+
+
+def test_the_gradient_that_a_loss_is_given(trained):
+    run = trained(training_of(weighed, (15, 3), count=1))
+    factors = [run.trial().tensor(f"usage/loss/cross_entropy_loss_{i}/factor").value(0) for i in (0, 1)]
+    assert factors == pytest.approx([15 / 18, 3 / 18])
+
+
+@pytest.mark.parametrize("losses", [sums, weighed, in_one_pass])
+def test_targets_that_weigh_the_same(trained, losses):
+    # A sum is none of what it looks at.
+    assert trained(training_of(losses, (15, 3))).verdict(AccumulationWeights()).findings == []
+
+
+def test_numbers_that_are_the_same(trained):
+    assert trained(training_of(means, (9, 9))).findings(AccumulationWeights()) == []
+
+
+def test_batches_without_labels_that_are_ignored(trained):
+    """As those of an epoch are, of which the last one is smaller."""
+
+    def losses(net, batches):
+        return (mean_of(net, x[: i + 1], x[: i + 1]) / 2 for i, (x, _) in enumerate(batches))
+
+    assert trained(training_of(losses, (9, 9))).findings(AccumulationWeights()) == []
+
+
+def test_one_pass_for_each_update(trained):
+    def training(capture):
+        net = Model()
+        capture(net)
+        optimizer = torch.optim.SGD(net.parameters(), 0.01)
+        for step in range(6):
+            optimizer.zero_grad()
+            mean_of(net, *batch(3 + 12 * (step % 2))).backward()
+            optimizer.step()
+
+    assert trained(training).findings(AccumulationWeights()) == []
+
+
+def test_as_much_as_it_takes(trained):
+    run = trained(training_of(means, (15, 3)))
+    assert run.findings(AccumulationWeights(ratio=5.1)) == []
+    assert run.findings(AccumulationWeights(patience=5)) == []
+    (found,) = run.findings(AccumulationWeights(much=5.1))
+    assert found.severity is Severity.NOTE
+
+
+def test_clean_trainings_are_silent(clean):
+    found = {name: run.verdict(AccumulationWeights()).findings for name, run in clean.items()}
+    assert {name: findings for name, findings in found.items() if findings} == {}
