@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import functools
 import importlib
 import os
 import re
@@ -99,14 +100,16 @@ def help_text(command: str) -> str:
 
 
 def of_rules() -> str:
-    """Return a section for each rule: what it finds, what it needs, its parameters and the numbers of its findings."""
-    return "\n\n".join(_rule_section(rule) for rule in built_in_rules().values())
+    """Return the table of the rules, each with its page."""
+    rows = ((f"[{name}](rules/{name}.md)", rule.meaning) for name, rule in built_in_rules().items())
+    return table(("rule", "finds"), rows)
 
 
-def _rule_section(rule: type[BuiltInRule]) -> str:
+def of_rule(rule: type[BuiltInRule]) -> str:
+    """Return what a rule finds, what it needs, its parameters and the numbers of its findings."""
     made = rule()
     more = " ".join((rule.__doc__ or "").split("\n\n", 1)[1:]).split("\n")
-    parts = [f"### {rule.__name__}", f"Finds: {rule.meaning}.", "\n".join(line.strip() for line in more).strip()]
+    parts = [f"Finds: {rule.meaning}.", "\n".join(line.strip() for line in more).strip()]
     modes = f" in {' or '.join(mode.name for mode in rule.modes)}" if rule.modes else ""
     needed = "; ".join(_need(need) for need in made.needs)
     least = f" at {made.fewest_steps} steps or more" if made.fewest_steps > 1 else ""
@@ -214,6 +217,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "help info": lambda: help_text("info"),
     "help verify": lambda: help_text("verify"),
     "rules": of_rules,
+    **{f"rule {name}": functools.partial(of_rule, rule) for name, rule in built_in_rules().items()},
     "facts of inputs": lambda: of_facts("input/Net_0", model_inputs.FACTS),
     "facts of losses": lambda: of_facts("loss/cross_entropy_loss_0", {**loss_facts.FACTS, **label_counts.FACTS}),
     "names of facts of inputs": lambda: names_of_facts("input", model_inputs.FACTS),

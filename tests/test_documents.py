@@ -6,8 +6,10 @@ of the frameworks. ``…`` in a line of a page stands for any text, alone in a l
 
 from __future__ import annotations
 
+import ast
 import doctest
 import importlib.util
+import inspect
 import json
 import os
 import re
@@ -29,10 +31,13 @@ from smd_agent.cli import run as launcher
 from smd_agent.config import env, keys
 from smd_agent.config.hook_file import Source
 from smd_agent.config.load import load_settings
+from smd_agent.rules.finding import Severity
 from smd_agent.rules.registry import built_in_rules
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+RULES = ROOT / "docs" / "rules"
+SECTIONS_OF_A_RULE = ["What it looks like", "Causes", "Telling them apart", "What to change", "When it is meant"]
 ABOUT_THE_PROJECT = [ROOT / name for name in ("CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md", "RELEASING.md")]
 
 _BLOCK = re.compile(r"^(?:<!-- (?:needs: (\w+)|file: ([\w.]+)) -->\n)?```(\w+)\n(.*?)^```$", re.M | re.S)
@@ -120,14 +125,16 @@ def test_the_commands_page_has_every_command():
     assert [option for option in (*launcher.VALUE_OPTIONS, "--strict", "--raw", "--all") if option not in page] == []
 
 
-def test_the_rules_page_has_every_rule_with_its_parameters_and_numbers(tmp_path):
-    page = generator().fill_in((ROOT / "docs" / "rules.md").read_text())
+def test_each_rule_has_a_page_with_its_parameters_and_numbers(tmp_path):
     rules = built_in_rules()
+    listed = generator().fill_in((ROOT / "docs" / "rules.md").read_text())
     started(tmp_path / "run").close(True)
     small_run = create_trial(tmp_path / "run")
     assert len(rules) >= 8
     for name, rule in rules.items():
-        (section,) = re.findall(rf"^### {name}\n(.*?)(?=^##)", page, re.M | re.S)
+        assert f"| [{name}](rules/{name}.md) |" in listed
+        page = generator().fill_in((RULES / f"{name}.md").read_text())
+        (section,) = re.findall(rf"^# {name}\n(.*?)(?=^##)", page, re.M | re.S)
         assert rule.meaning in section, name
         assert [number for number in rule.evidence if f"| `{number}` |" not in section] == []
         made = {"check": rule(), "program": rule(small_run)}
@@ -195,6 +202,28 @@ def test_command_lines_can_be_followed(page):
                 assert target, line
 
 
+def test_a_page_of_a_rule_shows_a_finding_and_says_what_it_comes_from_and_what_to_do():
+    assert {path.stem for path in RULES.glob("*.md")} == {*built_in_rules()}
+    for name, rule in built_in_rules().items():
+        page = RULES / f"{name}.md"
+        assert re.findall(r"^## (.*)$", page.read_text(), re.M) == SECTIONS_OF_A_RULE, name
+        (shown,) = blocks(page, "text")
+        severities = "|".join(severity.value for severity in Severity)
+        assert re.match(rf"({severities})  {name}[:\n]", shown.text), name
+        # What the finding says is what the rule says today; of a sentence with numbers in it, the parts around them.
+        said = [*texts_in(Path(inspect.getfile(rule)))]
+        for label in ("cause", "try"):
+            for text in re.findall(rf"^  {label} +(.*)$", shown.text, re.M):
+                assert any(one in text or text in one for one in said), (name, text)
+
+
+def texts_in(file):
+    """The texts of a Python file that are sentences."""
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.count(" ") > 3:
+            yield node.value.strip()
+
+
 def test_the_configuration_in_the_pages_loads_without_a_warning():
     for block in blocks(ROOT / "docs" / "configuration.md", "json"):
         assert load_settings(Source("page", text=block.text)).warnings == ()
@@ -204,7 +233,7 @@ def test_the_configuration_in_the_pages_loads_without_a_warning():
 
 def test_the_page_about_migration_has_every_documented_rule():
     page = (ROOT / "docs" / "migration.md").read_text()
-    listed = dict(re.findall(r"^\| `(\w+)` \| \[(\w+)\]\(rules\.md#\w+\) \|$", page, re.M))
+    listed = dict(re.findall(r"^\| `(\w+)` \| \[(\w+)\]\(rules/\2\.md\) \|$", page, re.M))
     assert {*listed.values()} <= {*built_in_rules()}
     words = {name: re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=NLP)", "_", rule).lower() for name, rule in listed.items()}
     assert words == {name: name for name in listed}
