@@ -48,6 +48,8 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--rules", metavar="NAMES", help=rules)
     config = "take RuleConfigurations from this hook file, not from the one that the run was saved with"
     parser.add_argument("--config", metavar="HOOK.json", help=config)
+    ignore = "not these rules, separated by commas, beside those that the run itself ignores"
+    parser.add_argument("--ignore", metavar="NAMES", help=ignore)
     parser.add_argument("--other", metavar="RUN", help="folder of a second run, for rules that compare two")
     cluster = "have a Dask cluster judge: a scheduler's address, or local:N for N processes here"
     parser.add_argument("--dask", metavar="CLUSTER", help=cluster)
@@ -64,12 +66,17 @@ def run(args: argparse.Namespace) -> int:
         raise CommandError("name the folder of a run", USAGE_ERROR)
     trial = open_run(args.run)
     other = None if args.other is None else open_run(args.other)
-    configured = _configured(trial, args.config)
+    ignored = _ignored(trial, args)
+    left = {name: rule for name, rule in chosen.items() if name not in ignored}
+    chosen = left if args.rules else applied_unasked(left)
+    configured = [one for one in _configured(trial, args.config) if one[0] not in ignored]
     if configured and not args.rules:
         chosen = {}
         if not args.json:
             emit("Rules    those of the configuration, as it has them; --rules all asks all")
-    verdict = _judge(trial, chosen if args.rules else applied_unasked(chosen), configured, other, args.dask)
+    if ignored and not args.json:
+        emit(f"Ignored  {', '.join(ignored)}")
+    verdict = _judge(trial, chosen, configured, other, args.dask)
     failures = list(incomplete_lines(trial.root))
     if args.json:
         failed = {"capture_failures": [line.partition(" ")[2].strip() for line in failures]} if failures else {}
@@ -85,6 +92,12 @@ def run(args: argparse.Namespace) -> int:
     named = {*_words(args.rules)} | {name for name, _ in configured}
     lacking = [one for one in verdict.not_judged if _counts(one, verdict, named)]
     return NOT_JUDGED if lacking or verdict.problems or trial.problems else 0
+
+
+def _ignored(trial: Trial, args: argparse.Namespace) -> list[str]:
+    """Return the names of the rules that are left out; those that are asked for by name are not, but by the command."""
+    own = [] if args.rules else trial.collection_manager.ignored_rules
+    return sorted({*own, *(_chosen(args.ignore, "--ignore") if args.ignore else ())})
 
 
 def _list(rules: Mapping[str, type[Rule]], as_json: bool) -> int:
@@ -158,7 +171,7 @@ def _words(text: str | None) -> list[str]:
     return [*filter(None, (word.strip() for word in (text or "").split(",")))]
 
 
-def _chosen(words: str | None) -> dict[str, type[Rule]]:
+def _chosen(words: str | None, option: str = "--rules") -> dict[str, type[Rule]]:
     known = built_in_rules()
     if words is None:
         return dict(known)
@@ -176,5 +189,5 @@ def _chosen(words: str | None) -> dict[str, type[Rule]]:
         else:
             raise CommandError(f"there is no rule {word}: there are {', '.join(known)}", USAGE_ERROR)
     if not found:
-        raise CommandError("--rules names none", USAGE_ERROR)
+        raise CommandError(f"{option} names none", USAGE_ERROR)
     return found

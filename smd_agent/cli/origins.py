@@ -34,6 +34,7 @@ _OPTIONS = {
     keys.TENSORBOARD_DIR.name: ("--tensorboard",),
     keys.LIVE_RULES.name: ("--rules",),
     keys.ON_FIND.name: ("--on-find",),
+    keys.IGNORED_RULES.name: ("--ignore",),
     **dict.fromkeys(run.FORM_KEYS, ("--reductions", "--raw")),
 }
 # What else an object has is ignored, and a warning says so.
@@ -152,6 +153,7 @@ class _Values:
                 yield Value(key.name, *self._in_hook(key, [key.name], text))
         yield from self._of_collections()
         yield from self._rules()
+        yield from self._ignored()
 
     def _folder(self, target: list[str]) -> Value:
         name = keys.LOCAL_PATH.name
@@ -210,6 +212,12 @@ class _Values:
             rule = parameters.pop(keys.RULE_TO_INVOKE.name, None) or entry.get(keys.RULE_CONFIGURATION_NAME.name)
             told = ", ".join(f"{name} {_text(value)}" for name, value in parameters.items())
             yield Value(f"rule {_text(rule)}", told or "-", f"{_label(self._source)}: {keys.RULES.name}[{number}]")
+
+    def _ignored(self) -> Iterator[Value]:
+        ignored = self._content.get(keys.IGNORED_RULES.name)
+        if ignored:
+            origin = self._origin(keys.IGNORED_RULES.name, keys.IGNORED_RULES.name)
+            yield Value(keys.IGNORED_RULES.name, _text(ignored), origin)
 
     def _origin(self, name: str, place: str = "") -> str:
         """The options that decide about a key, else the place where the content has it, else the default."""

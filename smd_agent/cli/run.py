@@ -23,6 +23,7 @@ usage: python -m smd_agent [run] [options] [--] (script.py | -m module | -c code
                         rules of your own; what one finds is a line at once, and stands in findings.json of the run
   --on-find WHAT        what else they do then. warn: nothing (the default); dump: the next step is saved whole; stop:
                         the training is ended
+  --ignore NAMES        do not judge the run by these rules: what they find is meant
   --strict              let a failure of the agent end the script instead of the capture
   -h, --help            show this
 
@@ -75,6 +76,7 @@ VALUE_OPTIONS = (
     "--tensorboard",
     "--rules",
     "--on-find",
+    "--ignore",
     "--budget",
 )
 FLAGS = ("--strict", "--raw", "--blame", "--no-bundles")
@@ -223,6 +225,8 @@ def overlay(hook: dict[str, Any], given: dict[str, str]) -> dict[str, Any]:
     merged = {**hook, "HookParameters": parameters}
     if collections:
         merged["CollectionConfigurations"] = collections
+    if "--ignore" in given:
+        merged["IgnoredRules"] = _ignored(given["--ignore"])
     if "--out" in given:
         merged["LocalPath"] = given["--out"] if is_address(given["--out"]) else _folder(given, "--out")
     return merged
@@ -261,6 +265,19 @@ def _live(given: dict[str, str], hook: dict[str, Any]) -> dict[str, Any]:
         if not (found.get("live_rules") or hook.get("RuleConfigurations")):
             raise CommandError("option --on-find needs rules that are asked while training: --rules", USAGE_ERROR)
     return found
+
+
+def _ignored(text: str) -> list[str]:
+    from smd_agent.config.rules import rule_names
+
+    names, known = _names(text, "--ignore"), rule_names()
+    for name in names:
+        if name not in known:
+            shown = shortened(name, 60)
+            raise CommandError(
+                f"option --ignore names {shown}, allowed are {', '.join(known)}{nearest(shown, known)}", USAGE_ERROR
+            )
+    return names
 
 
 def _form(given: dict[str, str]) -> dict[str, Any]:

@@ -65,7 +65,13 @@ RULES = Key(
     None,
     "rules of `check`, an object for each; what they look at is saved, too, and they are asked while training goes on",
 )
-TOP = (LOCAL_PATH, HOOK_PARAMETERS, COLLECTIONS, RULES, S3_OUTPUT_PATH, S3_PATH)
+IGNORED_RULES = Key(
+    "IgnoredRules",
+    values.names,
+    None,
+    "names of rules that this run is not judged by, unless `check --rules` names them: what they find is meant",
+)
+TOP = (LOCAL_PATH, HOOK_PARAMETERS, COLLECTIONS, RULES, IGNORED_RULES, S3_OUTPUT_PATH, S3_PATH)
 UPLOADS = (S3_OUTPUT_PATH, S3_PATH)
 
 # In an object of CollectionConfigurations.

@@ -60,7 +60,7 @@ def load_settings(source: Source, default_save_interval: int = DEFAULT_SAVE_INTE
     out_dir = top.take(keys.LOCAL_PATH) or DEFAULT_OUT_DIR
     hook = top.section(keys.HOOK_PARAMETERS)
     listed = top.take(keys.COLLECTIONS) or []
-    listed_rules = top.take(keys.RULES) or []
+    listed_rules, ignored = top.take(keys.RULES) or [], top.take(keys.IGNORED_RULES) or []
     upload_to = _upload_to(top, out_dir)
     top.warn_unknown()
 
@@ -70,8 +70,7 @@ def load_settings(source: Source, default_save_interval: int = DEFAULT_SAVE_INTE
     include_regex = tuple(_regexes(hook))
     named = hook.take(keys.INCLUDE_COLLECTIONS) or []
     on = {key: bool(hook.take(key)) for key in _OFF_BY_DEFAULT}
-    include_workers = hook.take(keys.INCLUDE_WORKERS)
-    step = hook.take(keys.STEP)
+    include_workers, step = hook.take(keys.INCLUDE_WORKERS), hook.take(keys.STEP)
     live = live_keys(hook)
     series_megabytes = _megabytes(hook, keys.SERIES, keys.SERIES_MEGABYTES, DEFAULT_SERIES_MEGABYTES)
     bundle_megabytes = _megabytes(hook, keys.BUNDLES, keys.BUNDLE_MEGABYTES, DEFAULT_BUNDLE_MEGABYTES)
@@ -86,11 +85,12 @@ def load_settings(source: Source, default_save_interval: int = DEFAULT_SAVE_INTE
     unfilled = _warn_of_empty(top, named, collections)
     included = tuple(dict.fromkeys([*named, *collections]))
     rules: list[RuleSettings] = []
-    if listed_rules:
+    if listed_rules or ignored:
         # Not for every program that starts: few files have any.
-        from smd_agent.config.rules import Hook, is_report, rules_of, with_rules
+        from smd_agent.config.rules import Hook, is_report, known_rules, rules_of, with_rules
 
         asked = rules_of(top, listed_rules)
+        ignored = known_rules(top, keys.IGNORED_RULES.name, ignored)
         all_of = Hook(hook_steps, default, reduction_config, frozenset(included), on[keys.SAVE_ALL])
         collections = with_rules(collections, asked, all_of, top)
         included = tuple(dict.fromkeys([*included, *collections]))
@@ -122,6 +122,7 @@ def load_settings(source: Source, default_save_interval: int = DEFAULT_SAVE_INTE
         bundle_megabytes=bundle_megabytes,
         tap=tap is not False,
         rules=tuple(rules),
+        ignored_rules=tuple(ignored),
         live_rules=live_rules(live, rules, hook),
         warnings=tuple(warnings),
         unfilled=unfilled,

@@ -197,6 +197,16 @@ class Hook:
         return CollectionKeys.ALL in self.included and collection in BUILT_IN_NAMES
 
 
+def known_rules(top: Section, key: str, named: Sequence[str]) -> list[str]:
+    """Return those names that are of rules; of the others a line is said."""
+    known = rule_names()
+    for name in named:
+        if name not in known:
+            shown = shortened(name, LONGEST_NAME)
+            top.warn(f"{key} names {shown}, allowed are {', '.join(known)}{nearest(shown, known)}")
+    return [name for name in named if name in known]
+
+
 def rules_of(top: Section, listed: Sequence[object]) -> list[RuleSettings]:
     """Return the rules of the file; of one that is unknown, or is told what it does not know, a line is said.
 

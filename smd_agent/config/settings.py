@@ -85,6 +85,7 @@ class HookSettings:
     bundle_megabytes: size of a bundle of a step that went wrong; 0 if there is none.
     tap: whether the running training looks for requests.
     rules: that `check` is to apply; what they look at is among the collections.
+    ignored_rules: names of those that the run is not judged by.
     live_rules: that are asked while training goes on.
     warnings: sentences for the user, each naming the file.
     unfilled: collections that no tensor joins unless the program says which; a warning names each.
@@ -114,6 +115,7 @@ class HookSettings:
     bundle_megabytes: int = DEFAULT_BUNDLE_MEGABYTES
     tap: bool = True
     rules: tuple[RuleSettings, ...] = ()
+    ignored_rules: tuple[str, ...] = ()
     live_rules: tuple[LiveRule, ...] = ()
     warnings: tuple[str, ...] = ()
     unfilled: tuple[str, ...] = ()

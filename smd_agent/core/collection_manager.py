@@ -16,6 +16,7 @@ from smd_agent.errors import InvalidCollectionConfiguration, SMDebugError, SMDeb
 
 # In the `_meta` object, of which smdebug takes num_workers alone.
 _RULES = "rules"
+_IGNORED = "ignored_rules"
 _ASKED = "asked_for"
 _ALWAYS = "always_saved"
 _CANNOT = "cannot_save"
@@ -114,9 +115,19 @@ class CollectionManager:
         found = [_rule(entry) for entry in entries] if isinstance(entries, list) else []
         return [rule for rule in found if rule is not None]
 
-    def set_rules(self, rules: Iterable[tuple[str, Mapping[str, Any]]]) -> None:
-        """State which rules, by name and parameters, the run's configuration has."""
-        self._meta[_RULES] = [{"name": name, "parameters": dict(parameters)} for name, parameters in rules]
+    def set_rules(self, rules: Iterable[tuple[str, Mapping[str, Any]]], ignored: Iterable[str] = ()) -> None:
+        """State which rules, by name and parameters, the run's configuration has, and which the run is not judged by.
+
+        What there is none of stays as it was.
+        """
+        own = [{"name": name, "parameters": dict(parameters)} for name, parameters in rules]
+        self._meta |= {key: value for key, value in ((_RULES, own), (_IGNORED, list(ignored))) if value}
+
+    @property
+    def ignored_rules(self) -> list[str]:
+        """Names of the rules that the run is not judged by; a file may have written anything."""
+        names = self._meta.get(_IGNORED)
+        return [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
 
     @property
     def asked_for(self) -> list[str] | None:

@@ -364,6 +364,6 @@ class FrameworkHook(BaseHook):
                 collection.reduction_config = wanted.reduction_config
             if wanted.save_histogram is not None:
                 collection.save_histogram = wanted.save_histogram
-        if settings.rules:
-            hook.collection_manager.set_rules((rule.name, rule.parameters) for rule in settings.rules)
+        own = [(rule.name, rule.parameters) for rule in settings.rules]
+        hook.collection_manager.set_rules(own, settings.ignored_rules)
         return hook

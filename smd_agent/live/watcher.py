@@ -250,8 +250,9 @@ class Watcher:
             found = rules_of_file(wish.name).values()
             return [rule() if issubclass(rule, BuiltInRule) else rule(trial) for rule in found]
         known = built_in_rules()
+        ignored = trial.collection_manager.ignored_rules
         if wish.name == ALL:
-            return [rule() for rule in applied_unasked(known).values()]
+            return [rule() for name, rule in applied_unasked(known).items() if name not in ignored]
         if wish.parameters is None:
             return [known[wish.name]()]
         made, left = configured_rules([(wish.name, wish.parameters)], known)

@@ -128,7 +128,8 @@ def _given(parameters: Mapping[str, Any], other_trials: Sequence[Trial] | None) 
 
 def rules_of_run(trial: Trial) -> list[BuiltInRule]:
     """Return the rules of a run's configuration, but for what reads other runs; else those that need not be named."""
-    known, configured = built_in_rules(), trial.collection_manager.rules
+    configured, ignored = trial.collection_manager.rules, trial.collection_manager.ignored_rules
+    known = {name: rule for name, rule in built_in_rules().items() if name not in ignored}
     if not configured:
         return [rule() for rule in applied_unasked(known).values()]
     own = [(name, parameters) for name, parameters in configured if not OTHER_RUNS & parameters.keys()]

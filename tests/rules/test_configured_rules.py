@@ -12,11 +12,13 @@ from torch import nn
 import smd_agent.pytorch as smd
 from smd_agent import create_trial, guard, session
 from smd_agent.cli import main
+from smd_agent.cli.errors import CommandError
+from smd_agent.cli.run import overlay
 from smd_agent.config.hook_file import Source
 from smd_agent.config.load import load_settings
 from smd_agent.config.rules import brought_by, rule_names, rule_of
 from smd_agent.core.collection_manager import CollectionManager
-from smd_agent.rules.registry import built_in_rules
+from smd_agent.rules.registry import built_in_rules, judge
 
 RULES = built_in_rules()
 # Rules that can judge the training here. Others are for what it has not: labels, predictions, trees, targets of other
@@ -211,3 +213,47 @@ def test_a_run_without_rules_has_none(tmp_path):
     run = train(tmp_path / "run", HookParameters={"save_interval": 1})
     assert create_trial(str(run)).collection_manager.rules == []
     assert "rules" not in json.loads(next((run / "collections").glob("*/*.json")).read_text())["_meta"]
+
+
+def lost(tmp_path, **content):
+    """A training whose rate is so high that the first update loses everything."""
+    content.setdefault("HookParameters", {"save_interval": 1})
+    return train(tmp_path / "run", steps=3, rate=math.inf, **content)
+
+
+def test_rules_that_the_run_ignores_find_nothing_unless_they_are_named(tmp_path, check):
+    run = lost(tmp_path, IgnoredRules=["LossNotFinite", "NotMoving"])
+    told = check(run, "--json")[1]
+    assert not {"LossNotFinite", "NotMoving"} & {*told["judged"], *(one["rule"] for one in told["not_judged"])}
+    assert check(run)[1].splitlines()[0] == "Ignored  LossNotFinite, NotMoving"
+    assert [one["rule"] for one in check(run, "--json", "--rules", "LossNotFinite")[1]["findings"]] != []
+    assert "LossNotFinite" not in {one.rule for one in judge(create_trial(str(run))).findings}
+
+
+def test_rules_that_the_command_ignores(tmp_path, check):
+    run = lost(tmp_path)
+    assert "LossNotFinite" in check(run, "--json")[1]["judged"]
+    assert "LossNotFinite" not in check(run, "--json", "--ignore", "LossNotFinite")[1]["judged"]
+    told = check(run, "--json", "--rules", "LossNotFinite,NotMoving", "--ignore", "LossNotFinite")[1]
+    assert {*told["judged"], *(one["rule"] for one in told["not_judged"])} == {"NotMoving"}
+    assert check(run, "--ignore", "LossNotFinit")[0] == 2
+
+
+def test_a_configured_rule_that_is_ignored(tmp_path, check):
+    run = train(
+        tmp_path / "run",
+        ("VanishingGradient", {"threshold": "1e9"}),
+        HookParameters={"save_interval": 1},
+        IgnoredRules="VanishingGradient",
+    )
+    assert check(run, "--json")[1]["findings"] == []
+
+
+def test_names_of_ignored_rules_that_there_are_not():
+    found = load_settings(Source("hook.json", text=json.dumps({"IgnoredRules": "LossNotFinit, AllZero"})))
+    assert found.ignored_rules == ("AllZero",)
+    (line,) = found.warnings
+    assert line.startswith("hook.json: IgnoredRules names LossNotFinit, allowed are AccumulationWeights, ")
+    with pytest.raises(CommandError, match=r"option --ignore names LossNotFinit, allowed are .*LossNotFinite"):
+        overlay({}, {"--ignore": "LossNotFinit"})
+    assert overlay({}, {"--ignore": "AllZero, Confusion"})["IgnoredRules"] == ["AllZero", "Confusion"]

@@ -237,7 +237,7 @@ def test_rules_of_a_file(losses, command, tmp_path):
 @pytest.mark.parametrize(
     "rules, said",
     [
-        ("Nothing", "there is no rule Nothing: there are ActivationMissing, AllZero, "),
+        ("Nothing", "there is no rule Nothing: there are AccumulationWeights, ActivationMissing, "),
         (" , ", "--rules names none"),
         ("missing.py", "missing.py cannot be read"),
         ("empty.py", "defines no rule"),

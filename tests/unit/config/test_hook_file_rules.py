@@ -140,7 +140,7 @@ def test_rules_are_kept_with_what_they_are_told():
 def test_unknown_names_cost_nothing_else():
     found = settings("VanishingGradent", ("AllZero", {"treshold": 1}), ("LossNotFinite", {"x": 1}))
     unknown, parameter, none = found.warnings
-    start = "hook.json: RuleConfigurations[0].RuleParameters.rule_to_invoke is VanishingGradent, allowed are Act"
+    start = "hook.json: RuleConfigurations[0].RuleParameters.rule_to_invoke is VanishingGradent, allowed are Acc"
     assert unknown.startswith(start)
     assert "CreateXgboostReport" not in unknown
     assert unknown.endswith("; did you mean VanishingGradient?")
@@ -158,7 +158,7 @@ def test_the_name_of_the_configuration_stands_in_for_the_rules():
     found = load_settings(Source("hook.json", text=text))
     assert [rule.name for rule in found.rules] == ["Overfit"]
     (line,) = found.warnings
-    assert line.startswith("hook.json: RuleConfigurations[1].RuleParameters.rule_to_invoke is missing, allowed are Act")
+    assert line.startswith("hook.json: RuleConfigurations[1].RuleParameters.rule_to_invoke is missing, allowed are Acc")
 
 
 def test_wrong_structure_is_refused_in_one_sentence():
