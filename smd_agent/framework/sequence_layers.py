@@ -79,4 +79,4 @@ class SequenceLayers(UsageProbe, domain=INPUTS, doing="looking at layers over se
             numbers |= {"axis_0": given.shape[0], "axis_1": given.shape[1], "batch": self._batch}
         if given.masked is not None:
             numbers |= {"length": given.shape[1 if given.batch_first else 0], "masked": float(given.masked)}
-        self._usage.save(f"layer/{name}", numbers)
+        self._usage.save(f"layer/{name}", numbers, here=True)

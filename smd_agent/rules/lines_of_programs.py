@@ -38,7 +38,7 @@ class ProgramLines:
         if tensor.startswith(OPTIMIZER):
             return self._found.get("/".join(tensor.split("/")[:2]), "")
         if tensor.startswith(INPUT_DIGEST):
-            return self._found.get(f"{USED_INPUT}/{tensor.removeprefix(INPUT_DIGEST)}_0", "")
+            return self._found.get(f"{USED_INPUT}/{tensor.removeprefix(INPUT_DIGEST)}", "")
         if not tensor.startswith(USAGE):
             is_loss = tensor == _LOSS or (losses is not None and losses.matches(tensor))
             return self._of_the_loss() if is_loss else ""

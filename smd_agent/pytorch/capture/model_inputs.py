@@ -83,7 +83,7 @@ class ModelInputs(AnyInputs, domain=INPUTS, doing="looking at the scales of a mo
     def after_call(self, call: ModelReturn) -> None:
         """A model has returned."""
         for one in self._given.pop(call.name or "", ()):
-            self._usage.save(one.title, one.numbers)
+            self._usage.save(one.title, one.numbers, here=True)
 
     @on(StepEnd)
     def close(self, _: StepEnd) -> None:
