@@ -1,13 +1,14 @@
 """The first steps of a training, which are saved beside those of its step rules as far as that takes little time.
 
 Many trainings are short, and most of what goes wrong shows at once: a training of a hundred steps has some forty that
-can be judged, in place of nine.
+can be judged, in place of nine. A program may train several models, such as one that is trained before and one that is
+tuned, or one for each fold: the first steps of each are early ones.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from smd_agent.core.budget import SHARE, Allowance
 from smd_agent.core.clock import NEVER
@@ -57,10 +58,16 @@ class EarlySteps:
         self.is_shared: Callable[[], bool] = bool
         # Of each mode, so that who asks twice is answered the same.
         self._decided: dict[ModeKeys, tuple[int, bool]] = {}
+        # Of each mode, the step that the newest training has begun with.
+        self._first: dict[ModeKeys, int] = {}
+
+    def begin_anew(self, first: Mapping[ModeKeys, int]) -> None:
+        """Count the steps from these on, of each mode, where another training begins."""
+        self._first = dict(first)
 
     def takes(self, mode: ModeKeys, step: int) -> bool:
         """Tell whether a step of a mode is saved though no rule says so; asked again, it is the same."""
-        if mode not in _MODES or self._next(step) != step or self.is_shared():
+        if mode not in _MODES or self.next_due(mode, step) != step or self.is_shared():
             return False
         known = self._decided.get(mode)
         if known is None or known[0] != step:
@@ -73,9 +80,9 @@ class EarlySteps:
 
     def next_due(self, mode: ModeKeys, step: int) -> int:
         """The first step of a mode, from this one on, that may be saved; ``NEVER`` if none may."""
-        return self._next(step) if mode in _MODES else NEVER
-
-    @staticmethod
-    def _next(step: int) -> int:
-        found = ((-(-max(step, 0) // every) * every, end) for end, every in _EVERY)
-        return next((one for one, end in found if one < end), NEVER)
+        if mode not in _MODES:
+            return NEVER
+        first = self._first.get(mode, 0)
+        own = max(step - first, 0)
+        found = ((-(-own // every) * every, end) for end, every in _EVERY)
+        return next((first + one for one, end in found if one < end), NEVER)

@@ -148,6 +148,18 @@ class BaseHook:
         early.is_shared = lambda: self._output.is_shared
         self.selection.manager.early = early
 
+    def training_begins_anew(self, has_begun: bool = False) -> None:
+        """Save early steps from the next step on: a model that is new is about to be trained.
+
+        Args:
+            has_begun: whether the current step is the first one of that training.
+        """
+        early = self.selection.manager.early
+        if early is not None:
+            early.begin_anew({mode: clock.step + (not has_begun) for mode, clock in self.recorder.clocks.items()})
+            for clock in self.recorder.clocks.values():
+                clock.due = 0
+
     def keep_apart(self, apart: bool = True) -> None:
         """Write a run of its own whatever other workers there are; to be called before the first step."""
         self._output.keep_apart(apart)

@@ -170,6 +170,7 @@ class Hook(FrameworkHook):
             self.steps.end()
         self.models.append(tracked)
         self.loss_guesses.begin_anew()
+        self.training_begins_anew()
         if self.steps.end_with_updates:
             updates.follow(self)
         self.every_step.follow()

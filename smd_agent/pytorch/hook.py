@@ -216,6 +216,7 @@ class Hook(KnownModels):
         if self.saves_last:
             self.gone.watch(tracked)
         self.loss_guesses.begin_anew()
+        self.training_begins_anew()
         self.have_moved = False
         if self.steps.end_with_updates:
             updates.follow(self)

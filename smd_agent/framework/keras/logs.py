@@ -21,7 +21,7 @@ from smd_agent.framework.keras.types import Model
 from smd_agent.framework.loss_guesses import LossGuesses
 from smd_agent.framework.nested_tensors import NOTHING, pairs_in
 from smd_agent.framework.plain_access import is_a, text_of
-from smd_agent.framework.weak_references import Reference
+from smd_agent.framework.weak_references import Reference, WeakIdentityMap
 from smd_agent.framework.weights_or_biases import ParameterRoles
 
 
@@ -60,6 +60,7 @@ class KerasLogs(FrameworkHook):
         self.loss_guesses = LossGuesses(np)
         self.left = LeftWeights(self.to_array)
         self._last_model: Callable[[], object] = bool
+        self._trained: WeakIdentityMap[Model, bool] = WeakIdentityMap()
         self.recorder.requests.stopper = FitStopper(lambda: self._last_model())
 
     def model_runs(self, model: Model) -> None:
@@ -67,6 +68,10 @@ class KerasLogs(FrameworkHook):
         if self._last_model() is not model:
             self._last_model = Reference(model)
             self.loss_guesses.begin_anew()
+            # Of a GAN the models take turns.
+            if self._trained.get(model) is None:
+                self._trained.set(model, True)
+                self.training_begins_anew(has_begun=True)
 
     def left_weights(self) -> Mapping[str, Any]:
         """The variables of the model that was trained last, if they are as ``fit`` has left them."""

@@ -87,6 +87,25 @@ def test_the_next_one_is_told_from_any_step_on():
         assert steps.next_due(ModeKeys.TRAIN, step) == due
 
 
+def test_another_training_has_early_steps_of_its_own():
+    steps = EarlySteps(zero, zero, zero)
+    steps.begin_anew({ModeKeys.TRAIN: 220})
+    found = [step for step in range(900) if steps.takes(ModeKeys.TRAIN, step)]
+    assert found == [220 + step for step in ALL]
+    assert steps.next_due(ModeKeys.TRAIN, 0) == steps.next_due(ModeKeys.TRAIN, 220) == 220
+    assert steps.next_due(ModeKeys.TRAIN, 251) == 255
+    assert steps.takes(ModeKeys.GLOBAL, 0)
+
+
+def test_the_next_step_is_asked_for_when_another_training_begins():
+    hook = make(save_config=SaveConfig(save_interval=1000))
+    hook.save_early(EarlySteps(zero, zero, zero))
+    train(hook, 600, ModeKeys.TRAIN)
+    hook.training_begins_anew()
+    train(hook, 10, ModeKeys.TRAIN)
+    assert [step for step, _, _ in saved(hook)] == [*ALL, *range(600, 610)]
+
+
 def first_steps(include_workers="one", size=1, **steps):
     """The steps that a hook saves of its first ten, early ones among them."""
     hook = make(save_config=SaveConfig(save_interval=4, **steps), include_workers=include_workers)
