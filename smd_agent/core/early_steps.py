@@ -25,6 +25,10 @@ _WAITS = 2
 _BUDGETS = 2
 """Part of the time since then that it may take, if that is more, in budgets; what follows is a small part of it."""
 
+_MORE = 2
+"""Trainings after the first one that have an allowance of their own, which is this part of that of the first one."""
+_OF_ANOTHER = 0.5
+
 # All of the first ones, every fifth after them, every 25th.
 _EVERY = ((30, 1), (100, 5), (500, 25))
 # Steps of evaluation come together, after many of training.
@@ -52,8 +56,12 @@ class EarlySteps:
         budget: float = SHARE,
     ) -> None:
         # Its first question comes when the first step, which finds the model and begins the run, is over.
-        seconds, share = ALLOWANCE * budget / SHARE, _BUDGETS * budget
-        self._allowances = Allowance(seconds, share, worked, now), Allowance(_WAITS * seconds, share, spent, now)
+        def allowed(part: float) -> tuple[Allowance, Allowance]:
+            seconds, share = part * ALLOWANCE * budget / SHARE, _BUDGETS * budget
+            return Allowance(seconds, share, worked, now), Allowance(_WAITS * seconds, share, spent, now)
+
+        self._allowed = allowed
+        self._allowances = [allowed(1.0)]
         # bool, called without arguments, says False.
         self.is_shared: Callable[[], bool] = bool
         # Of each mode, so that who asks twice is answered the same.
@@ -64,6 +72,8 @@ class EarlySteps:
     def begin_anew(self, first: Mapping[ModeKeys, int]) -> None:
         """Count the steps from these on, of each mode, where another training begins."""
         self._first = dict(first)
+        if self._decided and len(self._allowances) <= _MORE:
+            self._allowances.append(self._allowed(_OF_ANOTHER))
 
     def takes(self, mode: ModeKeys, step: int) -> bool:
         """Tell whether a step of a mode is saved though no rule says so; asked again, it is the same."""
@@ -76,7 +86,7 @@ class EarlySteps:
 
     def has_time(self) -> bool:
         """True if saving has taken less than it may."""
-        return all(allowance.is_left() for allowance in self._allowances)
+        return any(all(allowance.is_left() for allowance in pair) for pair in self._allowances)
 
     def next_due(self, mode: ModeKeys, step: int) -> int:
         """The first step of a mode, from this one on, that may be saved; ``NEVER`` if none may."""

@@ -97,6 +97,19 @@ def test_another_training_has_early_steps_of_its_own():
     assert steps.takes(ModeKeys.GLOBAL, 0)
 
 
+def test_the_first_three_trainings_have_time_of_their_own():
+    at = SimpleNamespace(spent=0.0)
+    steps = EarlySteps(lambda: at.spent, lambda: at.spent, zero)
+    found = []
+    for begin in (0, 100, 200, 300):
+        steps.begin_anew({ModeKeys.TRAIN: begin})
+        for step in range(begin, begin + 30):
+            if steps.takes(ModeKeys.TRAIN, step):
+                found.append(begin)
+                at.spent += 1 / 16
+    assert [found.count(begin) for begin in (0, 100, 200, 300)] == [8, 4, 4, 0]
+
+
 def test_the_next_step_is_asked_for_when_another_training_begins():
     hook = make(save_config=SaveConfig(save_interval=1000))
     hook.save_early(EarlySteps(zero, zero, zero))
