@@ -3,6 +3,12 @@
 ``guess``  what the loss of a call would be for one who always answers with the frequencies of all labels so far.
 ``least``  what it would be with each label known: above 0 where labels are no certainties.
 
+Of a loss that weighs its classes:
+
+``rare_weight``  to which power of its rareness a class is weighed: 1 where classes are balanced, 0 where all weigh the
+                 same, -1 where each weighs as much as it is frequent.
+``imbalance``    how many times the most frequent class has been a label for each time of the rarest one.
+
 Labels are counted over the steps that are saved, because those of one batch say little: sorted data has one label in
 it, and a small batch not all of them. On average a guess is the entropy of the labels, in nats. It is that of the
 call's own labels, so that it goes up and down with the loss. The counts stay on the device of the labels.
@@ -70,7 +76,36 @@ class LossGuesses:
         return {
             "guess": self._cross_entropy(own, known_shares),
             "least": _entropy_of_smoothed(smoothing / classes, classes),
+            **({} if weight is None else self._weighing(known.sums, weight)),
         }
+
+    def of_weighed_yes(self, loss: str, target: Any, weight: Any) -> Facts:
+        """The facts of a weight of yes, one for all columns or one for each, of targets of shape (rows, columns)."""
+        rows, columns = target.shape
+        if columns > _MOST_COLUMNS or weight.reshape(-1).shape[0] not in (1, columns):
+            return {}
+        known = self._add(loss, self._library.asarray(target, dtype=self._library.float32).sum(0), rows)
+        if known is None or known.seen < 2 * _FOR_EACH:
+            return {}
+        with np.errstate(all="ignore"):
+            rareness = self._library.log((known.seen - known.sums) / known.sums)
+            return self._power(rareness, self._library.log(weight.reshape(-1) + 0 * known.sums), rareness * 0)
+
+    def _weighing(self, counts: Any, weight: Any) -> Facts:
+        with np.errstate(all="ignore"):
+            rareness, power = self._library.log(counts.max() / counts), self._library.log(weight)
+            is_known = self._library.isfinite(rareness) & self._library.isfinite(power)
+            sums = self._library.where(is_known, rareness, self._library.zeros_like(rareness)).sum()
+            return self._power(rareness, power, sums / is_known.sum())
+
+    def _power(self, rareness: Any, power: Any, middle: Any) -> Facts:
+        """The slope of the logarithms of weights over those of rareness, as far as both are finite."""
+        is_known = self._library.isfinite(rareness) & self._library.isfinite(power)
+        zero = self._library.zeros_like(rareness)
+        off = self._library.where(is_known, rareness - middle, zero)
+        slope = (off * self._library.where(is_known, power, zero)).sum() / (off * off).sum()
+        most = self._library.where(is_known, abs(rareness), zero).max()
+        return {"rare_weight": slope, "imbalance": self._library.exp(most)}
 
     def of_yes_and_no(self, loss: str, target: Any) -> Facts:
         """The same of targets from 0 to 1, of which each column has a frequency: of shape (rows, columns)."""

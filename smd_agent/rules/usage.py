@@ -15,6 +15,7 @@ from smd_agent.rules.built_in import TRAINING, BuiltInRule, CollectionKeys, Seve
 from smd_agent.rules.parameters import Parameter, whole
 
 Numbers = dict[str, float]
+_LOGARITHMS_IN_PYTORCH = ("nll_loss", "kl_div_loss")
 _LOGITS_IN_PYTORCH = ("cross_entropy_loss", "binary_cross_entropy_with_logits_loss")
 
 
@@ -130,7 +131,7 @@ def expected_by(of: str, numbers: Mapping[str, float]) -> Expected | None:
         numbers: facts of it by name.
     """
     function = of.partition("/")[2].rpartition("_")[0]
-    if function == "nll_loss" or numbers.get("expects_logarithms"):
+    if function in _LOGARITHMS_IN_PYTORCH or numbers.get("expects_logarithms"):
         return Expected.LOGARITHMS
     if function in _LOGITS_IN_PYTORCH or numbers.get("expects_logits"):
         return Expected.LOGITS

@@ -56,6 +56,10 @@ def means(net, batches):
     return (mean_of(net, *one) / len(batches) for one in batches)
 
 
+def divided_twice(net, batches):
+    return (mean_of(net, *one) / len(batches) ** 2 for one in batches)
+
+
 def sums(net, batches):
     count = sum((y != IGNORED).sum() for _, y in batches)
     return (mean_of(net, *one, reduction="sum") / count for one in batches)
@@ -75,6 +79,13 @@ def test_means_over_different_numbers(trained):
     assert found.tensor == "usage/loss/cross_entropy_loss_0/factor"
     assert found.evidence == {"fewest": 3 * SIZE, "most": 15 * SIZE, "passes": 2}
     assert found.severity is Severity.WARNING
+
+
+def test_means_that_are_divided_twice(trained):
+    (found,) = trained(training_of(divided_twice, (9, 9, 9, 9))).findings(AccumulationWeights())
+    assert found.evidence == {"factor": 1 / 16, "passes": 4}
+    assert found.severity is Severity.WARNING
+    assert "twice" in found.cause
 
 
 def test_more_passes_than_losses_that_are_looked_at(trained):

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from smd_agent.rules import ActivationMissing
+from smd_agent.rules import ActivationMissing, DoubleActivation
 from smd_agent.rules.finding import Severity
 
 CLASSES = 4
@@ -89,6 +89,22 @@ def test_losses_of_numbers_and_too_few_steps(written):
     assert of_others(written, input_min=-9.0, input_max=9.0).findings(ActivationMissing()) == []
     run = of_others(written, count=2, expects_logits=0, linear=1)
     assert run.verdict(ActivationMissing()).findings == []
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_logarithms_that_kl_div_is_given_along_any_axis(trained, axis):
+    def training(capture):
+        net = nn.Linear(4, 5)
+        capture(net)
+        optimizer = torch.optim.SGD(net.parameters(), 0.01)
+        for _ in range(4):
+            optimizer.zero_grad()
+            logarithms = net(torch.randn(6, 3, 4)).log_softmax(axis)
+            nn.functional.kl_div(logarithms, torch.rand(6, 3, 5).softmax(axis), reduction="batchmean").backward()
+            optimizer.step()
+
+    run = trained(training)
+    assert run.findings(ActivationMissing()) == run.findings(DoubleActivation()) == []
 
 
 def test_clean_trainings_are_silent(clean):

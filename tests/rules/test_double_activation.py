@@ -30,11 +30,16 @@ def yes_or_no():
     return torch.randint(0, 2, (16, CLASSES)).float()
 
 
+def shares():
+    return torch.rand(16, CLASSES).softmax(1)
+
+
 FAULTS = {
     "softmax before CrossEntropyLoss": (nn.Softmax(1), nn.CrossEntropyLoss()),
     "softmax before cross_entropy": (nn.Softmax(1), functional.cross_entropy),
     "sigmoid before BCEWithLogitsLoss": (nn.Sigmoid(), nn.BCEWithLogitsLoss(), yes_or_no),
     "softmax before NLLLoss": (nn.Softmax(1), nn.NLLLoss()),
+    "softmax before kl_div": (nn.Softmax(1), nn.KLDivLoss(reduction="batchmean"), shares),
 }
 
 

@@ -15,7 +15,7 @@ from smd_agent.framework.captured_step import Installed
 from smd_agent.pytorch.capture.trained_losses import FunctionCall, function_call
 from smd_agent.pytorch.torch_compile import is_compiling
 
-# What the losses of torch.nn.functional return as it is, and the name of the loss. Not so kl_div.
+# What the losses of torch.nn.functional return as it is, and the name of the loss.
 _FUNCTIONAL = {
     (torch._C._nn, "cross_entropy_loss"): "cross_entropy_loss",
     (torch._C._nn, "nll_loss_nd"): "nll_loss",
@@ -30,14 +30,15 @@ _FUNCTIONAL = {
     (torch, "binary_cross_entropy_with_logits"): "binary_cross_entropy_with_logits_loss",
     (torch, "poisson_nll_loss"): "poisson_nll_loss",
     (torch, "ctc_loss"): "ctc_loss",
+    (torch, "kl_div"): "kl_div_loss",
     (torch, "margin_ranking_loss"): "margin_ranking_loss",
     (torch, "hinge_embedding_loss"): "hinge_embedding_loss",
     (torch, "cosine_embedding_loss"): "cosine_embedding_loss",
     (torch, "triplet_margin_loss"): "triplet_margin_loss",
 }
 
-# What they return otherwise where there are weights.
-_ONLY_INPUTS = {"huber_loss"}
+# What they return otherwise where there are weights, or where it is the mean over a batch.
+_ONLY_INPUTS = {"huber_loss", "kl_div_loss"}
 
 # Nodes of the graph that only some of them make, for where calls are not watched.
 _NODES = {

@@ -9,10 +9,13 @@
 ``softmax_over``              where softmax has returned the input: over how many numbers; of all losses named here.
 ``labels``, ``label_min``...  see ``framework.label_counts``.
 
-Of these and of ``binary_cross_entropy_loss``, in training:
+Of ``kl_div_loss`` there are ``input_min``, ``input_max``, ``row_sum_error`` and ``classes``, along the last axis.
+
+Of these, and of ``binary_cross_entropy_loss``, in training:
 
 ``loss``                      what the function has returned, by label.
 ``guess``, ``least``          see ``framework.loss_guesses``.
+``rare_weight``, ``imbalance``  see there.
 ``factor``                    of a mean over classes without weights: what it is multiplied by until a backward pass
                               starts, which is the gradient that the pass gives to it.
 
@@ -46,13 +49,14 @@ from smd_agent.pytorch.tracing import graph_task, is_opaque
 _OF_LOGARITHMS = "nll_loss"
 _OF_CLASSES = ("cross_entropy_loss", _OF_LOGARITHMS)
 _OF_LOGITS = "binary_cross_entropy_with_logits_loss"
+_OF_DISTRIBUTIONS = "kl_div_loss"
 _OF_NUMBERS = ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss")
 _ARGUMENTS = {
     "cross_entropy_loss": ("input", "target", "weight", "reduction", "ignore_index", "label_smoothing"),
     "nll_loss": ("input", "target", "weight", "reduction", "ignore_index"),
     _OF_LOGITS: ("input", "target", "weight", "pos_weight", "reduction"),
     "binary_cross_entropy_loss": ("input", "target", "weight", "reduction"),
-    **dict.fromkeys(_OF_NUMBERS, ("input", "target")),
+    **dict.fromkeys((_OF_DISTRIBUTIONS, *_OF_NUMBERS), ("input", "target")),
 }
 
 # How a loss is reduced, as its function is told it.
@@ -113,9 +117,15 @@ class LossInputs(UsageProbe, domain=LOSS_FACTS, doing="looking at what a loss is
         if number >= loss_facts.CALLS:
             return
         name = f"{function}_{number}"
+        self._usage.save(f"loss/{name}", self._facts(name, function, given, loss), here=True)
+
+    def _facts(self, name: str, function: str, given: dict[str, Any], loss: Any) -> dict[str, Any]:
+        values, target = given["input"], given["target"]
         if function in _OF_NUMBERS:
-            self._usage.save(f"loss/{name}", _of_numbers(values, target), here=True)
-            return
+            return _of_numbers(values, target)
+        if function == _OF_DISTRIBUTIONS:
+            # Along any axis, so that the sum of what they are logarithms of tells nothing.
+            return loss_facts.rows(values.detach(), library=torch)
         applied = _is_activated(values.grad_fn, _APPLIED.get(function))
         numbers: dict[str, Any] = {} if applied is None else {"activated": applied}
         numbers.update(softmax_over(values.grad_fn))
@@ -125,13 +135,19 @@ class LossInputs(UsageProbe, domain=LOSS_FACTS, doing="looking at what a loss is
             numbers.update(loss_facts.rows(values.detach(), axis, function == _OF_LOGARITHMS, torch))
             if not target.is_floating_point():
                 numbers.update(self._of_classes(name, given, trained, numbers["classes"]))
-        else:
-            if function == _OF_LOGITS:
-                numbers.update(loss_facts.ends(values.detach()))
-            if trained is not None and given.get("weight") is None and given.get("pos_weight") is None:
-                numbers.update(_by_label(trained, given, target.numel()))
-                numbers.update(self._guesses.of_yes_and_no(name, loss_facts.columns(target)))
-        self._usage.save(f"loss/{name}", numbers, here=True)
+            return numbers
+        if function == _OF_LOGITS:
+            numbers.update(loss_facts.ends(values.detach()))
+        if trained is not None and given.get("weight") is None:
+            numbers.update(self._of_yes_and_no(name, given, trained))
+        return numbers
+
+    def _of_yes_and_no(self, name: str, given: dict[str, Any], loss: torch.Tensor) -> dict[str, Any]:
+        target, weight = given["target"], given.get("pos_weight")
+        columns = loss_facts.columns(target)
+        if weight is None:
+            return {**_by_label(loss, given, target.numel()), **self._guesses.of_yes_and_no(name, columns)}
+        return self._guesses.of_weighed_yes(name, columns, weight.detach()) if _can_be_read(weight) else {}
 
     def _of_classes(self, name: str, given: dict[str, Any], loss: torch.Tensor | None, classes: int) -> dict[str, Any]:
         target, weight = given["target"], given.get("weight")

@@ -33,6 +33,7 @@ from smd_agent.framework.plain_access import is_a
 from smd_agent.framework.step_events import LossCall, ModelCall, StepEnd, on
 from smd_agent.framework.usage import Usage
 from smd_agent.pytorch.arrays import has_memory
+from smd_agent.pytorch.capture.target_copies import Tables
 from smd_agent.pytorch.capture.token_offsets import Sequences, is_whole
 from smd_agent.pytorch.own_operations import without_gradients
 from smd_agent.pytorch.tracing import graph_task, is_opaque
@@ -57,14 +58,16 @@ class LossTargets(AnyTargets, domain=LOSS_FACTS, doing="looking at the targets o
     def __init__(self, usage: Usage) -> None:
         super().__init__(usage)
         self._sequences = Sequences()
+        self._tables = Tables()
 
     @on(ModelCall)
     @without_gradients
     def before_call(self, call: ModelCall) -> None:
         """A model is about to be called."""
-        self._sequences.clear()
+        self._forget()
         if not is_opaque():
             self._sequences.take(call.model, call.inputs)
+            self._tables.take(call.inputs)
 
     def target_of(self, call: LossCall) -> Target | None:
         """Return the target of a functional loss."""
@@ -82,13 +85,18 @@ class LossTargets(AnyTargets, domain=LOSS_FACTS, doing="looking at the targets o
 
     @without_gradients
     def compared(self, target: Target) -> dict[str, Any]:
-        """Return how many of the targets are the tokens of the same, of the next, and of the second next place."""
-        return self._sequences.compared(target) if is_whole(target.values) else {}
+        """Return how near targets are to one of the input's columns, and how many are tokens of it, by their places."""
+        copied = self._tables.compared(target.values)
+        return copied | (self._sequences.compared(target) if is_whole(target.values) else {})
 
     @on(StepEnd)
     def close(self, _: StepEnd) -> None:
         """Let go of what is remembered."""
+        self._forget()
+
+    def _forget(self) -> None:
         self._sequences.clear()
+        self._tables.clear()
 
 
 def _argument(call: LossCall, place: int, name: str) -> Any:

@@ -11,12 +11,21 @@ from smd_agent.rules.usage import Numbers, UsageInARow, numbers_of
 _NOISE = 1e-3
 
 
+_TWICE = (
+    "Each loss is divided by the number of backward passes of an update twice, so that the update is that of a loss"
+    " that is smaller by that number"
+)
+_ONCE = "Divide once: accelerator.backward of accelerate and Trainer of transformers divide the loss themselves"
+
+
 class AccumulationWeights(UsageInARow):
     """Gradients that are accumulated from means over different numbers of targets.
 
     Each backward pass of an update starts from the mean over the targets that count of its own batch, and all of these
     means have the same factor. Where batches have different numbers of such targets, those of a batch with few weigh
     more than those of a batch with many, and the update is another than that of one large batch.
+
+    It also finds means that are divided by the number of passes twice, which is a warning.
     """
 
     meaning = "an update adds up means over different numbers of targets, each with the same factor"
@@ -29,6 +38,7 @@ class AccumulationWeights(UsageInARow):
         "fewest": "how many targets count in the batch that has the fewest of them",
         "most": "how many in the one that has the most",
         "passes": "backward passes before the update",
+        "factor": "what each mean is multiplied by",
     }
     cause = (
         "Each backward pass of an update gives the mean over the targets of its own batch, and these are of different"
@@ -58,6 +68,12 @@ class AccumulationWeights(UsageInARow):
         is_accumulated = 1 < len(calls) <= passes and _are_alike(calls, "factor") and _are_alike(calls, "classes")
         # Of batches that are merely smaller, as the last one of an epoch is, no label is ignored.
         leaves_out = any(numbers.get("ignored") for numbers in calls)
+        is_divided_twice = is_accumulated and abs(calls[0]["factor"] * passes**2 - 1) <= _NOISE
+        if self.row(f"{function} twice", is_divided_twice) >= self.patience:
+            evidence = {"factor": calls[0]["factor"], "passes": passes}
+            tensor = f"{USAGE}{function}_0/factor"
+            self.found(step, tensor, evidence, severity=Severity.WARNING, cause=_TWICE, advice=_ONCE)
+            return
         differs = is_accumulated and leaves_out and most >= self.ratio * fewest
         is_much = self.row(f"{function} much", differs and most >= self.much * fewest) >= self.patience
         if self.row(function, differs) >= self.patience:
