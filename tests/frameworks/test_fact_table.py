@@ -23,7 +23,7 @@ QUIET = {"CUDA_VISIBLE_DEVICES": "", "TF_CPP_MIN_LOG_LEVEL": "3"}
 CONFIG = {"HookParameters": {"save_interval": 1, "save_all": True}}
 PREFIXES = (
     *(facts.UPDATE, facts.UPDATE_RATIO, facts.OPTIMIZER, facts.INPUT_DIGEST, facts.PARAMETERS, facts.LOADS),
-    *(facts.USAGE, facts.DATA_FACTS),
+    *(facts.LINE, facts.USAGE, facts.DATA_FACTS),
 )
 
 
