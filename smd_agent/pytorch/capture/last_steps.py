@@ -44,7 +44,7 @@ _Sizes = tuple[int, ...]
 
 
 class _Given(NamedTuple):
-    """What a recurrent layer was given.
+    """The rows that a recurrent layer was given.
 
     numbers: facts of it.
     steps: the axis of the output that the steps lie along.
@@ -130,7 +130,7 @@ class LastSteps(UsageProbe, domain=INPUTS, doing="looking at which steps of recu
             self._tokens[tuple(tokens.shape)] = tuple(rows[:ROWS, -PLACES:].clone() for rows in (tokens.t(), tokens))
 
     def _plain(self, layer: torch.nn.Module, given: Any) -> _Given | None:
-        """What is known of rows that are not packed; None where it is not known which tokens they were."""
+        """The facts of rows that are not packed; None where it is not known which tokens they were."""
         if not is_a(given, torch.Tensor) or given.dim() != DIMENSIONS or not has_memory(given):
             return None
         told = own_dict(layer)

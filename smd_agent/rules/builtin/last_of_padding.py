@@ -31,7 +31,7 @@ class LastOfPadding(UsageInARow):
 
     meaning = "rows of tokens end in padding, and of a recurrent layer only the last step is used, which comes after it"
     share = Parameter(number, 0.25, "part of the rows that are padded, or shorter than the longest, at least")
-    padding = Parameter(number, 4, "elements of padding that a padded row ends in on average, at least")
+    padding = Parameter(number, 4.0, "elements of padding that a padded row ends in on average, at least")
     kind = "layer"
     facts = ("last_only",)
     severity = Severity.WARNING
