@@ -5,12 +5,16 @@
 ``axis_0``, ``axis_1``  sizes of the first two axes of the input, of a layer without the batch first: time and batch.
 ``batch``               size of the first axis of what the model is called with.
 ``length``              how many elements the sequence has that an attention to itself looks at.
-``masked``              1 if it is given a mask or is told to be causal, else 0; padding is no such mask.
+``masked``              1 if it is given a mask that hides something or is told to be causal, else 0; padding is no such
+                        mask.
+``mask_min``, ``mask_max``  the smallest and the largest number of a mask that is added to the scores.
+``decodes``             1 where it is a decoder's attention to what has been decoded.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from smd_agent.core.failure_domains import INPUTS
@@ -28,12 +32,12 @@ class Given(NamedTuple):
 
     shape: of three axes.
     batch_first: whether the first of them is that of the batch; else the second one is.
-    masked: of an attention to itself, whether it is given a mask or is told to be causal; None of another layer.
+    attention: of an attention to itself, further facts, of which ``masked`` is one.
     """
 
     shape: Sequence[int]
     batch_first: bool
-    masked: bool | None = None
+    attention: Mapping[str, Any] = MappingProxyType({})
 
 
 class SequenceLayers(UsageProbe, domain=INPUTS, doing="looking at layers over sequences"):
@@ -77,6 +81,6 @@ class SequenceLayers(UsageProbe, domain=INPUTS, doing="looking at layers over se
         numbers: dict[str, Any] = {}
         if not given.batch_first and self._batch is not None:
             numbers |= {"axis_0": given.shape[0], "axis_1": given.shape[1], "batch": self._batch}
-        if given.masked is not None:
-            numbers |= {"length": given.shape[1 if given.batch_first else 0], "masked": float(given.masked)}
+        if given.attention:
+            numbers |= {"length": given.shape[1 if given.batch_first else 0], **given.attention}
         self._usage.save(f"layer/{name}", numbers, here=True)

@@ -187,7 +187,7 @@ def test_which_axes_layers_are_given(out):
         def forward(self, x):
             x = self.first(self.rows(x)[0])[0]
             y = self.seeing(x, x, x)[0]
-            mask = torch.zeros(5, 5)
+            mask = torch.zeros(5, 5).bool()
             y = self.masked(query=y, key=y, value=y, attn_mask=mask)[0]
             y = self.masked(y, y, y)[0]
             return self.crossed(x, y, y)[0] + self.rows(x[:, 0])[0][:, None]

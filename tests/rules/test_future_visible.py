@@ -111,6 +111,74 @@ def test_attention_by_itself(trained, told):
     assert len(found) == (0 if told else 1)
 
 
+MASKS = {
+    "0 and 1": (torch.triu(torch.ones(LENGTH, LENGTH), 1), True),
+    "1 and 0": (torch.tril(torch.ones(LENGTH, LENGTH)), True),
+    "nothing": (torch.zeros(LENGTH, LENGTH), True),
+    "of each head": (torch.ones(2 * SIZE, LENGTH, LENGTH).tril(), True),
+    "a slope": (-torch.arange(LENGTH).expand(LENGTH, LENGTH) / 2, True),
+    "bool": (torch.ones(LENGTH, LENGTH).triu(1).bool(), False),
+    "-inf": (nn.Transformer.generate_square_subsequent_mask(LENGTH), False),
+    "-1e4": (torch.ones(LENGTH, LENGTH).triu(1) * -1e4, False),
+    "-5": (torch.ones(LENGTH, LENGTH).triu(1) * -5, False),
+}
+
+
+@pytest.mark.parametrize("name", MASKS)
+def test_masks_that_are_added_to_the_scores(trained, name):
+    mask, is_found = MASKS[name]
+    found = trained(training_of(lambda: Attending(attn_mask=mask))).findings(FutureVisible())
+    assert bool(found) is is_found
+    for one in found:
+        assert one.severity is Severity.PROBLEM
+        assert (one.evidence["mask_min"], one.evidence["mask_max"]) == (float(mask.min()), float(mask.max()))
+        assert one.cause.startswith("The mask of the attention is of floats near 0 or above")
+        assert "-inf" in one.advice
+
+
+def test_a_mask_of_numbers_in_a_transformer(trained):
+    class Numbers(Model):
+        def forward(self, x):
+            return self.head(self.blocks(self.embedding(x), mask=torch.ones(LENGTH, LENGTH).tril()))
+
+    (found,) = trained(training_of(Numbers)).findings(FutureVisible())
+    assert found.evidence["layers"] == 2
+    assert trained(training_of(Model)).findings(FutureVisible())[0].cause.startswith("Attention has no causal mask")
+
+
+class Translator(nn.Module):
+    """An encoder and a decoder; ``decode`` makes what the decoder returns, if it is not that of ``nn.Transformer``."""
+
+    def __init__(self, mask=None, decode=None):
+        super().__init__()
+        self.source, self.embedding = nn.Embedding(TOKENS, WIDTH), nn.Embedding(TOKENS, WIDTH)
+        self.blocks = nn.Transformer(WIDTH, 2, 1, 1, 16, dropout=0.0, batch_first=True)
+        self.layer, self.head = nn.GRU(WIDTH, WIDTH, batch_first=True), nn.Linear(WIDTH, TOKENS)
+        self.mask, self.decode = mask, decode
+
+    def forward(self, x, source):
+        source, x = self.source(source), self.embedding(x)
+        if self.decode is None:
+            return self.head(self.blocks(source, x, tgt_mask=self.mask))
+        return self.head(self.decode(self, source, x))
+
+
+def recurrently(net, source, x):
+    return net.layer(x, net.blocks.encoder(source).mean(1)[None])[0]
+
+
+@pytest.mark.parametrize("length", [LENGTH - 1, LENGTH + 1, LENGTH + 2])
+def test_decoders_of_two_sequences(trained, length):
+    others = (torch.randint(0, TOKENS, (SIZE, length)),)
+    (found,) = trained(training_of(Translator, others=others)).findings(FutureVisible())
+    assert (found.severity, found.evidence["layers"]) == (Severity.PROBLEM, 1)
+    ones = torch.ones(LENGTH, LENGTH).triu(1)
+    (found,) = trained(training_of(lambda: Translator(ones), others=others)).findings(FutureVisible())
+    assert found.evidence["mask_max"] == 1
+    for right in (lambda: Translator(ones.bool()), lambda: Translator(decode=recurrently)):
+        assert trained(training_of(right, others=others)).findings(FutureVisible()) == []
+
+
 def same(tokens):
     return tokens[:, :-1], tokens[:, :-1]
 

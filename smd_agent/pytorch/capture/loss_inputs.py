@@ -43,7 +43,7 @@ from smd_agent.framework.training_facts import LOOKED_AT
 from smd_agent.framework.usage import Usage, UsageProbe
 from smd_agent.pytorch.arrays import has_memory
 from smd_agent.pytorch.capture import target_reach
-from smd_agent.pytorch.own_operations import without_gradients
+from smd_agent.pytorch.own_operations import fence, without_gradients
 from smd_agent.pytorch.tracing import graph_task, is_opaque
 
 _OF_LOGARITHMS = "nll_loss"
@@ -166,7 +166,7 @@ class LossInputs(UsageProbe, domain=LOSS_FACTS, doing="looking at what a loss is
     def _take_factor(self, name: str, loss: torch.Tensor) -> None:
         """Have the gradient kept that the first backward pass gives to a loss."""
 
-        @LOSS_FACTS.fence("looking at what a loss is multiplied by")
+        @fence("looking at what a loss is multiplied by", LOSS_FACTS)
         def take(gradients: tuple[torch.Tensor | None, ...]) -> None:
             handle.remove()
             if gradients[0] is not None:

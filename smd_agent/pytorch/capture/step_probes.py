@@ -22,6 +22,7 @@ from smd_agent.pytorch.capture import fact_adapters
 from smd_agent.pytorch.capture.broadcast_losses import OwnLosses
 from smd_agent.pytorch.capture.channel_axes import Channels
 from smd_agent.pytorch.capture.gradients import Gradients
+from smd_agent.pytorch.capture.last_steps import LastSteps
 from smd_agent.pytorch.capture.layer_modes import LayerModes
 from smd_agent.pytorch.capture.layer_values import Layers, ModuleValues
 from smd_agent.pytorch.capture.loss_graph import KnownLosses
@@ -64,7 +65,7 @@ class StepProbes(Probes):
         self.gradients = Gradients(writer, self.scales, wanted)
         usage = Usage(writer, models.roles, models.facts_told)
         roles = TrainedRoles(models.roles)
-        self._of_layers = ModelInputs(usage), SequenceLayers(usage)
+        self._of_layers = ModelInputs(usage), SequenceLayers(usage), LastSteps(usage)
         super().__init__(
             (
                 scaler_facts,

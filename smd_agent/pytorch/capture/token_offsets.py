@@ -2,7 +2,9 @@
 
 See ``capture.loss_targets`` for the facts. The sequences of a call are its inputs of whole numbers with two axes, but
 for masks, positions and labels by their usual names. Of several, the one that lies where the target does is the labels.
-Where one is left, and is not called a target, targets are compared with it.
+Where one is left, and is not called a target, targets are compared with it. Where several are, as an encoder and a
+decoder are given one each, only the next tokens of that one are looked at whose size is the only one to fit; the same
+size fits best.
 """
 
 from __future__ import annotations
@@ -67,13 +69,19 @@ class Sequences:
         values, ignored, found = target.values, target.ignored, self._found
         if len(found) > 1:
             found = [one for one in found if one.begins != values.data_ptr()]
-        if len(found) != 1 or found[0].is_target or found[0].part.device != values.device:
+        several = len(found)
+        if several > 1:
+            found = _fitting(found, values)
+        elif found and found[0].is_target:
+            return {}
+        if len(found) != 1 or found[0].part.device != values.device:
             return {}
         if ignored is not None and ignored >= 0:
             values = values.to(torch.int64).masked_fill(values == ignored, -1)
-        numbers: dict[str, Any] = {}
+        numbers: dict[str, Any] = {"sequences": several} if several > 1 else {}
+        looks = (_next,) if several > 1 else (_next, _distinct, *((_ends,) if target.is_plain else ()))
         for axis in range(AXES):
-            for facts in (_next, _distinct, *((_ends,) if target.is_plain else ())):
+            for facts in looks:
                 numbers |= {f"{name}_{axis}": number for name, number in facts(found[0], values, axis).items()}
         return numbers
 
@@ -91,6 +99,12 @@ def _given(model: Any, inputs: Any) -> Iterator[tuple[str, torch.Tensor]]:
     for name, value in (*zip_longest(names[: len(args)], args, fillvalue=""), *kwargs.items()):
         if not any(word in name for word in _OTHERS):
             yield from ((name, tensor) for tensor in tensors_in(value))
+
+
+def _fitting(sequences: list[_Sequence], target: torch.Tensor) -> list[_Sequence]:
+    """The sequences that a target may be of: those of its size, or else those that are longer by one place."""
+    same = [one for one in sequences if one.shape.numel() == target.numel()]
+    return same or [one for one in sequences if any(_along(target, one.shape, k, 1) is not None for k in range(AXES))]
 
 
 def _along(target: torch.Tensor, shape: torch.Size, axis: int, fewest: int) -> torch.Tensor | None:

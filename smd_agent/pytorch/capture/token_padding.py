@@ -21,16 +21,8 @@ def ends(tokens: torch.Tensor, targets: torch.Tensor) -> dict[str, Any]:
         tokens: of shape (rows, places), of which there are three at least.
         targets: of shape (rows, places - 1): at each place the next token, or a negative number where none counts.
     """
-    last = tokens[:, -1:]
-    is_last = tokens == last
-    # Of each row the ones at its end, whose number is how long that is.
-    at_end = is_last.flip(1).cumprod(1).flip(1).bool()
-    length = at_end.sum(1)
-    elsewhere = (is_last & ~at_end)[:, 1:].any(1)
-    padded = (length > 1) & (length < tokens.shape[1]) & ~elsewhere
-    count = padded.sum()
-    first, most = _span(last[:, 0], padded)
-    count = count * (first == most)
+    at_end, padded = _padded(tokens)
+    count = _by_one_token(tokens, padded)
     counts = targets >= 0
     # At these places the row goes over into its end, and is in it.
     over = at_end[:, 1:] & ~at_end[:, :-1] & padded[:, None]
@@ -44,6 +36,36 @@ def ends(tokens: torch.Tensor, targets: torch.Tensor) -> dict[str, Any]:
         "end_counts": (over & counts).sum() / over.sum().clamp(min=1),
         "same_end": (before_first == before_most).to(torch.float32),
     }
+
+
+def padding(tokens: torch.Tensor, fitting: torch.Tensor) -> dict[str, Any]:
+    """The facts of padding at the ends of rows, wherever targets are.
+
+    Args:
+        tokens: of shape (rows, places), of which there are three at least.
+        fitting: which rows may count as padded.
+    """
+    at_end, padded = _padded(tokens)
+    padded = padded & fitting
+    places = (at_end & padded[:, None]).sum()
+    count = _by_one_token(tokens, padded)
+    return {"rows": tokens.shape[0], "padded_rows": count, "padding": places / padded.sum().clamp(min=1)}
+
+
+def _padded(tokens: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """The places of each row that have its last token, from the end on, and which rows are padded."""
+    is_last = tokens == tokens[:, -1:]
+    # Of each row the ones at its end, whose number is how long that is.
+    at_end = is_last.flip(1).cumprod(1).flip(1).bool()
+    length = at_end.sum(1)
+    elsewhere = (is_last & ~at_end)[:, 1:].any(1)
+    return at_end, (length > 1) & (length < tokens.shape[1]) & ~elsewhere
+
+
+def _by_one_token(tokens: torch.Tensor, padded: torch.Tensor) -> torch.Tensor:
+    """The number of rows that are padded, all by the same token; 0 if by several."""
+    first, most = _span(tokens[:, -1], padded)
+    return padded.sum() * (first == most)
 
 
 def _span(values: torch.Tensor, kept: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
