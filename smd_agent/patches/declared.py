@@ -134,6 +134,11 @@ _PYTORCH = (
     Declared(
         ("torch.nn.Module.load_state_dict",), "a load that matches no name, and raises nothing, is told of", ALWAYS
     ),
+    Declared(
+        _named("torch.optim.lr_scheduler", "LRScheduler.__init__ SequentialLR.__init__"),
+        "it is told how far the schedule of an optimizer has come",
+        ALWAYS,
+    ),
     Declared(("torch.amp.GradScaler.step",), "a step ends also where a scaler skips the update", ALWAYS),
     Declared(("torch.autograd.backward", "torch.amp.GradScaler.scale"), "the loss of every step is taken", ALWAYS),
     Declared(("torch.nn.utils.clip_grad._get_total_norm",), "norms that the program computes are kept", ALWAYS),
@@ -158,6 +163,11 @@ _PYTORCH = (
     Declared(("torch.autograd.grad",), "gradients that it returns are saved", STEP),
     Declared(_named("torch.amp.GradScaler", "scale unscale_"), "gradients are saved without the loss scale", STEP),
     Declared(("torch.amp.GradScaler.step",), "loss scales and skipped updates are saved", STEP),
+    Declared(
+        _named("torch.nn.utils", "clip_grad_value_ clip_grad._clip_grads_with_norm_"),
+        "gradients may be clipped while they are scaled",
+        STEP,
+    ),
     Declared(("torch.nn.modules.loss._Loss.__call__",), "what loss modules return is saved", STEP),
     Declared(
         (*_named("torch._C._nn", _LOSSES), *_named("torch", _OTHER_LOSSES)),

@@ -50,6 +50,7 @@ def apply(torch: ModuleType) -> None:
     _step_aside_for_compile(torch, discovery)
     _step_aside_for_script(torch)
     _look_at_loads(torch)
+    _look_at_schedules(torch)
     sign = "a torch.nn.Module called in train mode"
     warn_at_exit_if_nothing_captured("pytorch", sign, settings, discovery.should_have_found, reason=discovery.reason)
 
@@ -125,3 +126,20 @@ def _look_at_loads(torch: ModuleType) -> None:
 
     why = "a load that matches no name, and raises nothing, is told of"
     replace(torch.nn.Module, "load_state_dict", around, why=why)
+
+
+def _look_at_schedules(torch: ModuleType) -> None:
+    from smd_agent.pytorch.model.schedules import schedules
+
+    def around(original: Function) -> Function:
+        def __init__(scheduler: Any, *args: Any, **kwargs: Any) -> None:
+            original(scheduler, *args, **kwargs)
+            schedules.add(scheduler)
+
+        return __init__
+
+    schedulers = torch.optim.lr_scheduler
+    # The latter calls nothing of the former.
+    for kind in (schedulers.LRScheduler, schedulers.SequentialLR):
+        replace(kind, "__init__", around, why="it is told how far the schedule of an optimizer has come")
+    schedules.are_told = True

@@ -21,6 +21,7 @@ from smd_agent.framework.weight_changes import WeightChanges
 from smd_agent.pytorch.capture import fact_adapters
 from smd_agent.pytorch.capture.broadcast_losses import OwnLosses
 from smd_agent.pytorch.capture.channel_axes import Channels
+from smd_agent.pytorch.capture.clipped_gradients import ClippedGradients
 from smd_agent.pytorch.capture.gradients import Gradients
 from smd_agent.pytorch.capture.last_steps import LastSteps
 from smd_agent.pytorch.capture.layer_modes import LayerModes
@@ -34,6 +35,7 @@ from smd_agent.pytorch.capture.losses import Losses
 from smd_agent.pytorch.capture.model_inputs import ModelInputs
 from smd_agent.pytorch.capture.ports import TrainedModels
 from smd_agent.pytorch.capture.scaler_facts import ScalerFacts
+from smd_agent.pytorch.capture.schedule_facts import ScheduleFacts
 from smd_agent.pytorch.capture.sequence_layers import SequenceLayers
 from smd_agent.pytorch.capture.trained_parameters import TrainedRoles
 from smd_agent.pytorch.capture.unregistered_parameters import left_untrained
@@ -53,7 +55,7 @@ class StepProbes(Probes):
 
     Attributes:
         scales: of the losses.
-        gradients: one of the probes.
+        gradients, clipped: two of the probes.
     """
 
     def __init__(self, models: TrainedModels, values: ModuleValues, called: Callable[[], Iterable[str]]) -> None:
@@ -64,6 +66,7 @@ class StepProbes(Probes):
         self.scales = Scales(scaler_facts)
         self.gradients = Gradients(writer, self.scales, wanted)
         usage = Usage(writer, models.roles, models.facts_told)
+        self.clipped = ClippedGradients(usage)
         roles = TrainedRoles(models.roles)
         self._of_layers = ModelInputs(usage), SequenceLayers(usage), LastSteps(usage)
         super().__init__(
@@ -100,6 +103,8 @@ class StepProbes(Probes):
         yield KeptGradients(usage, gradients)
         yield UnownedParameters(usage, parameters, trained)
         yield DiscardedGradients(usage, gradients)
+        yield self.clipped
+        yield ScheduleFacts(usage)
         yield TrainedInEvaluation(writer)
 
     def looks_at(self, layer: torch.nn.Module) -> bool:

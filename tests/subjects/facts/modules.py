@@ -60,6 +60,7 @@ def train_table():
     table = Table()
     table.load_state_dict({"other.weight": torch.ones(2)}, strict=False)
     optimizer = torch.optim.SGD(table.parameters(), 1e-2, momentum=0.9)
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, STEPS)
     scaler = torch.amp.GradScaler("cpu")
     for _ in range(STEPS):
         x, y = torch.rand(50, 4), torch.arange(50) % 2
@@ -69,8 +70,11 @@ def train_table():
         loss = loss + functional.cross_entropy(classes, y, weight=torch.tensor([1.0, 3.0]))
         optimizer.zero_grad()
         scaler.scale(loss).backward()
+        scaler.unscale_(optimizer)
+        nn.utils.clip_grad_norm_(table.parameters(), 1.0)
         scaler.step(optimizer)
         scaler.update()
+        schedule.step()
     table.eval()
     with torch.no_grad():
         classes, one = table(x)
