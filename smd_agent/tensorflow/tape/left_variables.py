@@ -11,7 +11,9 @@ import zlib
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from smd_agent.framework.keras.plain_access import attribute
+import tensorflow as tf
+
+from smd_agent.framework.keras.plain_access import attribute, own_attributes, own_variables
 from smd_agent.framework.weak_references import Reference
 from smd_agent.interpreter.living_objects import living
 from smd_agent.tensorflow.tape.loss_graph import inner_variable
@@ -46,6 +48,7 @@ class LeftVariables:
         self._sample = sample
         self._first: dict[int, _First] = {}
         self._known: dict[int, weakref.ref[Any]] = {}
+        self._frozen: set[int] = set()
 
     def still(self, step: int, variables: Iterable[Variable], given: Iterable[Variable]) -> list[Variable]:
         """Those of some variables that nothing has trained so far, as the program knows them.
@@ -69,16 +72,19 @@ class LeftVariables:
             elif step - first.step >= _PATIENCE:
                 found.append(variable)
         outer = self._as_known(found)
-        return [variable for variable in outer if attribute(variable, "trainable", True)]
+        return [one for one in outer if attribute(one, "trainable", True) and id(one) not in self._frozen]
 
     def _as_known(self, variables: list[Variable]) -> list[Any]:
         """The variables of Keras 3 that are around those of TensorFlow, of which they do not know."""
         if any(self._around(variable) is None for variable in variables):
-            # A walk through all objects, made only where something is wrong.
+            # Walks through all objects, made only where something is wrong.
             found = [one for one in living(object) if is_variable(one)]
             around = {id(inner_variable(one)): one for one in found if inner_variable(one) is not one}
             for variable in variables:
                 self._known[id(variable)] = Reference(around.get(id(variable), variable))
+            # In Keras 2 it is the layer that is frozen, and not its variables.
+            frozen = [one for one in living(tf.Module) if own_attributes(one).get("_trainable") is False]
+            self._frozen.update(id(variable) for layer in frozen for variable in own_variables(layer))
         return [known for variable in variables if (known := self._around(variable)) is not None]
 
     def _around(self, variable: Variable) -> Any | None:

@@ -38,6 +38,8 @@ OPENED = "_smd_agent_opened"
 
 # Losses that are remembered until the next gradient, those of many that are computed in vain.
 _LOSSES = 15
+# Calls of ``gradient`` in a function of which the graph is looked through: some ask for each variable by itself.
+_LOOKS = 8
 
 
 class _Depth(threading.local):
@@ -164,7 +166,7 @@ class TapeWatch:
         """A tape has computed gradients in a function that is being traced."""
         self._notes.note_gradients(graph, target, sources, gradients)
         notes = self._notes.of(graph)
-        if notes is not None and notes.calls:
+        if notes is not None and 0 < len(notes.calls) <= _LOOKS:
             pairs = zip(tf.nest.flatten(sources), flat_gradients(gradients), strict=False)
             trained = [one for one, gradient in pairs if gradient is not None and is_variable(one)]
             self._look_before(graph, tape, target, trained)
