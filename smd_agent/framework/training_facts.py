@@ -104,7 +104,8 @@ def described(parameters: Mapping[str, Mapping[str, object]]) -> str:
     Args:
         parameters: by name, of each: ``requires_grad``; ``optimizer``, the one that updates it with its group, None
             if it was given to none, or ``NOT_NOW``; ``gradient``, whether it has one when the optimizer updates;
-            ``registered``, false where the model uses it and does not know of it, else left out.
+            ``registered``, false where the model uses it and does not know of it, else left out; ``behind``, true where
+            it works on what parameters that are trained have made, and nothing trains it, else left out.
     """
     return json.dumps(parameters, separators=(",", ":"))
 

@@ -17,12 +17,14 @@ class Fact(NamedTuple):
     optimizer: which optimizer has it, with its group, such as ``AdamW/group_0``; None if no one was given it.
     gradient: whether it had one when the optimizer updated.
     registered: whether the model knows of it; else it holds it in a plain list or dict.
+    behind: whether it works on what parameters that are trained have made, and nothing trains it.
     """
 
     requires_grad: bool
     optimizer: str | None
     gradient: bool
     registered: bool = True
+    behind: bool = False
 
 
 def known_parameters(step: StepView) -> dict[str, dict[str, Fact]]:
@@ -40,7 +42,11 @@ def _parsed(text: str) -> dict[str, Fact] | None:
         told = json.loads(text)
         return {
             str(name): Fact(
-                bool(one["requires_grad"]), one["optimizer"], bool(one["gradient"]), bool(one.get("registered", True))
+                bool(one["requires_grad"]),
+                one["optimizer"],
+                bool(one["gradient"]),
+                bool(one.get("registered", True)),
+                bool(one.get("behind", False)),
             )
             for name, one in told.items()
         }

@@ -41,7 +41,10 @@ def ended(hook, capsys):
 
 
 NO_MODEL = "of a loop with a GradientTape no model is known"
-NO_USAGE = "of a loop with a GradientTape it is known where a cross entropy of Keras's is called as an object"
+NO_USAGE = (
+    "of a loop with a GradientTape it is known where a loss of Keras's is called as an object, or a tf.function works"
+    " one out"
+)
 
 
 @pytest.mark.parametrize("wrap", [lambda step: step, tf.function], ids=["eager", "compiled"])

@@ -170,10 +170,13 @@ class Written(Trained):
         self._step = 0
 
     def step(self, mode=smd.modes.TRAIN, means=None, **tensors):
-        """Save tensors, by names in which two underscores stand for a hyphen, or of others the mean alone."""
+        """Save tensors or texts, by names in which two underscores stand for a hyphen, or of others the mean alone."""
         file = self._run.begin_step(self._step, mode, self._counts.get(mode, 0))
         for name, value in tensors.items():
-            file.add(name.replace("__", "-"), np.asarray(value))
+            if isinstance(value, str):
+                file.add_text(name, [value])
+            else:
+                file.add(name.replace("__", "-"), np.asarray(value))
         for name, value in (means or {}).items():
             file.add_scalars((f"smdebug/reductions/mean/{name}",), np.array([value]))
             file.add_shape(name, name, (1000,))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 import torch
 from torch import nn
@@ -232,6 +234,33 @@ def test_one_alone_in_a_list_is_hidden_on_purpose(trained):
         steps(model, torch.optim.Adam(model.parameters()))
 
     assert trained(held).findings(ParameterNotOptimized()) == []
+
+
+def told_of(**facts):
+    """What is told of a trained layer and of others, by name; of each whether an optimizer has it and ``behind``."""
+    known = {"body": {"requires_grad": True, "optimizer": "Adam", "gradient": True}}
+    for name, (optimizer, behind) in facts.items():
+        known[name] = {"requires_grad": True, "optimizer": optimizer, "gradient": bool(optimizer), "behind": behind}
+    return {"parameters/variables": json.dumps(known)}
+
+
+def test_variables_behind_those_that_are_trained(written):
+    run = written(parameters="^parameters/")
+    run.step(**told_of())
+    run.step(**told_of(head=(None, True), teacher=(None, False)))
+    run.step(loss=1.0)
+    (found,) = run.ended().findings(ParameterNotOptimized())
+    assert (found.tensor, found.severity, found.steps) == ("head", Severity.WARNING, 2)
+    assert found.evidence == {"not_optimized": 1, "optimized": 1}
+    assert "made after them" in found.cause
+
+
+@pytest.mark.parametrize("later", [{}, {"head": ("SGD", False)}], ids=["not told of", "in an optimizer"])
+def test_a_variable_behind_that_is_trained_later(written, later):
+    run = written(parameters="^parameters/")
+    run.step(**told_of(head=(None, True)))
+    run.step(**told_of(**later))
+    assert run.ended().findings(ParameterNotOptimized()) == []
 
 
 def test_clean_trainings_are_silent(clean):

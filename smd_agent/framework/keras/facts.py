@@ -181,6 +181,7 @@ class StepFacts(Probes):
         variables: Sequence[Any],
         trainable: Iterable[Any],
         differentiated: Container[int] = (),
+        behind: Container[int] = (),
     ) -> None:
         """Save what is known of these variables of a model, if optimizers were given any.
 
@@ -190,11 +191,13 @@ class StepFacts(Probes):
             variables: all that are told of.
             trainable: those of them that can be trained.
             differentiated: ids of those that have a gradient, whatever optimizers were given.
+            behind: ids of those that stand behind others that are trained, and are trained by nothing.
         """
         if not self.given:
             return
         known = Knowledge(self.given, self._ever, trainable, differentiated)
-        probes = Probes([ParameterFacts(self._saver.recorder, self._saver.facts_told, known)])
+        told = self._saver.facts_told
+        probes = Probes([ParameterFacts(self._saver.recorder, told, known, behind=behind)])
         probes.emit(NewParameters(model, None, [*zip(names, variables, strict=True)]))
         probes.emit(BeforeOptimizer(self.given))
         probes.emit(StepEnd())

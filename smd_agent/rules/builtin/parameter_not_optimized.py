@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from smd_agent.rules.built_in import TRAINING, BuiltInRule, Severity, StepView
-from smd_agent.rules.known_parameters import known_parameters
+from smd_agent.rules.known_parameters import Fact, known_parameters
 
 _IN_A_LIST = (
     "Its module, or the parameter, is in a plain list or dict of the model, which does not register it:"
@@ -13,6 +13,14 @@ _USE_MODULE_LIST = (
     "Use nn.ModuleList or nn.ModuleDict (nn.ParameterList for parameters) in place of the list or dict, before the"
     " optimizer is made"
 )
+_BEHIND = (
+    "It works on what variables that are trained have made, can be trained itself, and was made after them: it was left"
+    " out where gradients are taken"
+)
+_TAKE_ALL = (
+    "Take gradients of its variables too, and hand them to the optimizer with the others; freeze what shall not be"
+    " trained (trainable = False)"
+)
 
 
 class ParameterNotOptimized(BuiltInRule):
@@ -21,6 +29,10 @@ class ParameterNotOptimized(BuiltInRule):
     One that is given to an optimizer later, as in gradual unfreezing, is no finding any more. In PyTorch it is
     also found on parameters that a model does not know of, because their modules are in a plain list or dict in place
     of an `nn.ModuleList`. One module alone in a list, or one in evaluation mode, is taken to be hidden on purpose.
+
+    In a `tf.function` with a GradientTape it is also found on variables of which no gradient was taken, if they stand
+    between those that are trained and the loss, were made after one of them, and have not changed: a warning, as they
+    may be meant to stay as they are.
     """
 
     meaning = "a parameter can be trained and has a gradient, and no optimizer has ever been given it"
@@ -36,7 +48,8 @@ class ParameterNotOptimized(BuiltInRule):
 
     def start(self) -> None:
         """Begin with nothing seen."""
-        self._unregistered: dict[str, set[str]] = {}
+        # By model, those that are told of only as long as nothing trains them.
+        self._told: dict[str, set[str]] = {}
 
     def pass_over(self, step: StepView) -> None:
         """Facts are saved when they change: at a step without any, what was found holds."""
@@ -49,15 +62,26 @@ class ParameterNotOptimized(BuiltInRule):
         """Look at what is known of the parameters by a step."""
         for model, facts in known_parameters(step).items():
             optimized = sum(fact.optimizer is not None for fact in facts.values())
-            left = [name for name, fact in facts.items() if fact.requires_grad and fact.gradient and not fact.optimizer]
+            left = [name for name, fact in facts.items() if _is_left(fact)]
             # Of a model that nothing trains, gradients are of no use, and no mistake.
             severity = Severity.PROBLEM if optimized else Severity.NOTE
-            # What the model does not know of is told only as long as it is trained by nothing.
-            before = self._unregistered.get(model, set())
-            self._unregistered[model] = {name for name, fact in facts.items() if not fact.registered}
+            before = self._told.get(model, set())
+            self._told[model] = {name for name, fact in facts.items() if fact.behind or not fact.registered}
             for name in (facts.keys() | before) - {*left}:
                 self.withdraw(step, name)
             for name in left:
                 evidence = {"not_optimized": len(left), "optimized": optimized}
-                cause, advice = ("", "") if facts[name].registered else (_IN_A_LIST, _USE_MODULE_LIST)
-                self.found(step, name, evidence, severity=severity, cause=cause, advice=advice)
+                cause, advice = _words_on(facts[name])
+                of_it = Severity.WARNING if facts[name].behind else severity
+                self.found(step, name, evidence, severity=of_it, cause=cause, advice=advice)
+
+
+def _is_left(fact: Fact) -> bool:
+    return fact.requires_grad and not fact.optimizer and (fact.gradient or fact.behind)
+
+
+def _words_on(fact: Fact) -> tuple[str, str]:
+    """Return cause and advice, empty where they are those of the rule."""
+    if fact.behind:
+        return _BEHIND, _TAKE_ALL
+    return ("", "") if fact.registered else (_IN_A_LIST, _USE_MODULE_LIST)

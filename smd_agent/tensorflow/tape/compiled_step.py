@@ -35,6 +35,7 @@ from smd_agent.tensorflow.graph.function_rewrite import CALLS, UNREADABLE, Tap, 
 from smd_agent.tensorflow.loss_calls import given as given_to
 from smd_agent.tensorflow.loss_scaling import scale_of, unscaled
 from smd_agent.tensorflow.tape.hook_for_tapes import Saving, TapeRun
+from smd_agent.tensorflow.tape.own_losses import TracedSide
 from smd_agent.tensorflow.tape.returned_losses import ReturnedLosses
 from smd_agent.tensorflow.tape.traced_gradients import (
     FunctionNotes,
@@ -203,7 +204,8 @@ class CompiledStep:
             if optimizer is not None:
                 saving.facts.saw_learning_rate(optimizer, value)
         self._save_losses(saving, {key: value for key, value in pairs if isinstance(key, TracedGiven)})
-        values = iter([value for key, value in pairs if not isinstance(key, (TracedRate, TracedGiven))])
+        self._save_own_losses(saving, {key: value for key, value in pairs if isinstance(key, TracedSide)})
+        values = iter([value for key, value in pairs if isinstance(key, TracedValue)])
         for call, scale in zip(self.calls, scales, strict=True):
             losses = [next(values) for _ in call.losses]
             parts = [(part.variable(), unscaled(_gradient(part, values), scale)) for part in call.parts]
@@ -218,6 +220,12 @@ class CompiledStep:
                 seen = {key.part: value for key, value in given.items() if key.call is call}
                 loss = call.loss
                 saving.facts.saw_loss(loss.kind, loss.kind.look(loss.numbers, given_to(**seen)))
+
+    def _save_own_losses(self, saving: Saving, sides: Mapping[TracedSide, Tensor]) -> None:
+        for step in self._functions.steps_in(self._definition()):
+            for loss in step.own.own_losses.values():
+                saving.facts.saw_own_loss(None if loss is None else loss.repeated_in(sides))
+            saving.facts.saw_behind(_living(step.own.behind), self._notes.given)
 
     @STEPS.fence("reading what a tf.function changes")
     def _before(self) -> list[float]:
@@ -274,7 +282,7 @@ class CompiledStep:
         saving, taps = self._run.last, self._functions.taps_of(name)
         if saving is not None and saving.hook.recorder.ever_saves(CollectionKeys.USAGE):
             return taps
-        return [tap for tap in taps if not isinstance(tap.key, TracedGiven)]
+        return [tap for tap in taps if not isinstance(tap.key, (TracedGiven, TracedSide))]
 
     def _build(self) -> Variant:
         concrete: Any = self._concrete()

@@ -1,7 +1,7 @@
 """Facts of a step with tapes: how far variables have moved, with which settings, and what is known of them.
 
 No model is known in such a loop: what is told of its variables is of those that tapes have differentiated or optimizers
-were given, whatever models they belong to.
+were given, whatever models they belong to, and of those that stand behind them and are left out.
 """
 
 from __future__ import annotations
@@ -14,12 +14,14 @@ from smd_agent.core.collection_keys import FACT_COLLECTIONS, CollectionKeys
 from smd_agent.core.failure_domains import LOSS_FACTS, PARAMETERS, SETTINGS, UPDATES
 from smd_agent.core.recorder import Recorder
 from smd_agent.framework.keras.facts import FactsSaver, StepFacts
-from smd_agent.framework.keras.loss_inputs import KnownLoss, LossLook, LossNumbers
+from smd_agent.framework.keras.loss_inputs import LOSS, KnownLoss, LossLook, LossNumbers
 from smd_agent.framework.keras.optimizers import GivenVariables
 from smd_agent.framework.keras.plain_access import attribute
+from smd_agent.framework.loss_facts import CALLS
 from smd_agent.framework.optimizer_settings import title_of
 from smd_agent.framework.weak_references import Reference
 from smd_agent.tensorflow.fact_adapters import Look
+from smd_agent.tensorflow.tape.left_variables import LeftVariables
 from smd_agent.tensorflow.types import Variable
 
 TITLE = "variables"
@@ -29,7 +31,10 @@ _OF_MODELS = [CollectionKeys.INPUTS, CollectionKeys.OUTPUTS, CollectionKeys.LAYE
 _OF_OPTIMIZERS = [CollectionKeys.UPDATES, CollectionKeys.OPTIMIZER, CollectionKeys.PARAMETERS]
 _NO_MODEL = "of a loop with a GradientTape no model is known"
 _NO_OPTIMIZER = "no optimizer of Keras's was called"
-_OTHER_LOSSES = "of a loop with a GradientTape it is known where a cross entropy of Keras's is called as an object"
+_OTHER_LOSSES = (
+    "of a loop with a GradientTape it is known where a loss of Keras's is called as an object, or a tf.function works"
+    " one out"
+)
 _NOT_WRAPPED = "of a loop with a GradientTape they are those of optimizers that hook.wrap_optimizer is given"
 
 
@@ -40,6 +45,9 @@ class _Step(StepFacts):
         variables: their names and themselves, by identity; weakly, because the step stays open until the next begins.
         differentiated: ids of those that a tape has found a gradient for.
         losses: what they were given.
+        own_losses: how many have been differentiated.
+        behind: variables that stand behind those that are trained, of TensorFlow's.
+        given_in_functions: the variables that optimizers are given in any function that was traced.
     """
 
     def __init__(self, saver: FactsSaver, ever: GivenVariables) -> None:
@@ -47,6 +55,9 @@ class _Step(StepFacts):
         self.variables: dict[int, tuple[str, weakref.ref[Variable]]] = {}
         self.differentiated: set[int] = set()
         self.losses = LossNumbers(self.usage, saver.loss_guesses)
+        self.own_losses = 0
+        self.behind: list[Variable] = []
+        self.given_in_functions = GivenVariables()
 
 
 class TapeFacts:
@@ -63,6 +74,7 @@ class TapeFacts:
         self._recorder = recorder
         self._name = name
         self._ever = GivenVariables()
+        self._left = LeftVariables(Look().sample)
         self._number = -1
         self._step: _Step | None = None
         recorder.cannot_have(_OF_MODELS, _NO_MODEL)
@@ -83,6 +95,30 @@ class TapeFacts:
         step = self._current()
         if step is not None:
             step.losses.saw(kind, look)
+
+    @LOSS_FACTS.fence("saving what a loss compares")
+    def saw_own_loss(self, repeated: float | None) -> None:
+        """A function has worked out a loss in which each element comes so often; None where that is not known."""
+        step = self._current()
+        if step is None or not step.usage.wanted_in_training or step.own_losses >= CALLS:
+            return
+        if repeated is not None:
+            numbers = {"input_repeated": repeated, "target_repeated": repeated}
+            step.usage.save(f"{LOSS}own_loss_{step.own_losses}", numbers)
+        step.own_losses += 1
+
+    @PARAMETERS.fence("looking for variables that nothing trains")
+    def saw_behind(self, variables: Iterable[Variable], given: GivenVariables) -> None:
+        """A function has run in which variables stand behind those that are trained.
+
+        Args:
+            variables: these.
+            given: what optimizers are given in any function, known by the end of the step.
+        """
+        step = self._current()
+        if step is not None:
+            step.behind.extend(variables)
+            step.given_in_functions = given
 
     @UPDATES.fence("looking at what an optimizer is given")
     def before_update(self, given: GivenVariables) -> None:
@@ -119,9 +155,12 @@ class TapeFacts:
         step, self._step = self._step, None
         if step is not None:
             known = [(name, variable) for name, found in step.variables.values() if (variable := found()) is not None]
+            left = [variable for variable in self._left_in(step) if id(variable) not in step.differentiated]
+            known += [(self._name(variable), variable) for variable in left if id(variable) not in step.variables]
             variables: list[Any] = [variable for _, variable in known]
             trainable = [variable for variable in variables if attribute(variable, "trainable", True)]
-            step.tell_of_variables(TITLE, [name for name, _ in known], variables, trainable, step.differentiated)
+            names, behind = [name for name, _ in known], {id(variable) for variable in left}
+            step.tell_of_variables(TITLE, names, variables, trainable, step.differentiated, behind)
             step.close()
             if not self._ever:
                 names = [*_OF_OPTIMIZERS, CollectionKeys.OPTIMIZER_VARIABLES]
@@ -130,6 +169,13 @@ class TapeFacts:
     def drop(self) -> None:
         """Nothing more is saved of the step."""
         self._step = None
+
+    def _left_in(self, step: _Step) -> list[Variable]:
+        """The variables that stand behind those that are trained, and that nothing has trained so far."""
+        if not step.behind or CollectionKeys.PARAMETERS not in self._recorder.collections_due():
+            return []
+        given = [*step.given_in_functions.variables(), *self._ever.variables()]
+        return self._left.still(self._number, step.behind, given)
 
     def _current(self) -> _Step | None:
         """The facts of the current step; None if it saves none."""

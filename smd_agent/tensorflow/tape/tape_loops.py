@@ -29,14 +29,17 @@ from smd_agent.tensorflow.optimizer_calls import OptimizerCall, listeners
 from smd_agent.tensorflow.replicas import is_other_replica
 from smd_agent.tensorflow.tape.compiled_step import SLOT, CompiledStep, TrainingFunctions
 from smd_agent.tensorflow.tape.hook_for_tapes import TapeRun
+from smd_agent.tensorflow.tape.loss_graph import LossGraph
 from smd_agent.tensorflow.tape.traced_gradients import TapeNotes, flat_gradients, warn_if_hidden
-from smd_agent.tensorflow.types import ConcreteFunction, Function, Nested, Optimizer, Tape, Tensor, Variable
+from smd_agent.tensorflow.types import ConcreteFunction, Function, Graph, Nested, Optimizer, Tape, Tensor, Variable
 from smd_agent.tensorflow.variable_names import is_variable
 
 OPENED = "_smd_agent_opened"
 
 # Losses that are remembered until the next gradient, those of many that are computed in vain.
 _LOSSES = 15
+# Calls of ``gradient`` in a function of which the graph is looked through: some ask for each variable by itself.
+_LOOKS = 8
 
 
 class _Depth(threading.local):
@@ -133,7 +136,7 @@ class TapeWatch:
             self._plain_tensors = self._plain_tensors or first is None
             return
         if not tf.executing_eagerly():
-            self._notes.note_gradients(tf.compat.v1.get_default_graph(), target, sources, gradients)
+            self._note(tf.compat.v1.get_default_graph(), tape, target, sources, gradients)
             return
         saving = self._run.current()
         if saving is None:
@@ -158,6 +161,21 @@ class TapeWatch:
                 saving.facts.saw_loss(*seen)
         self._scaled.clear()
         self._losses_seen.clear()
+
+    def _note(self, graph: Graph, tape: Tape, target: Nested, sources: Nested, gradients: Nested) -> None:
+        """A tape has computed gradients in a function that is being traced."""
+        self._notes.note_gradients(graph, target, sources, gradients)
+        notes = self._notes.of(graph)
+        if notes is not None and 0 < len(notes.calls) <= _LOOKS:
+            pairs = zip(tf.nest.flatten(sources), flat_gradients(gradients), strict=False)
+            trained = [one for one, gradient in pairs if gradient is not None and is_variable(one)]
+            self._look_before(graph, tape, target, trained)
+
+    @LOSS_FACTS.fence("looking at what a loss is computed of")
+    def _look_before(self, graph: Graph, tape: Tape, target: Nested, trained: list[Variable]) -> None:
+        before = LossGraph(graph, tf.nest.flatten(target), trained)
+        self._notes.note_own_losses(graph, before)
+        self._notes.note_behind(graph, before, trained, tf.GradientTape.watched_variables(tape))
 
     def _losses(self, target: Nested) -> tuple[list[object], float | None]:
         """The differentiated values as they were before scaling, and the scale of their gradients, if there is one."""

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import contextlib
 import weakref
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import tensorflow as tf
 
 from smd_agent import guard
-from smd_agent.core.failure_domains import SETTINGS, UPDATES
+from smd_agent.core.failure_domains import LOSS_FACTS, PARAMETERS, SETTINGS, UPDATES
 from smd_agent.framework.keras.loss_inputs import TracedLoss
 from smd_agent.framework.keras.optimizers import GivenVariables
 from smd_agent.framework.plain_access import is_a
@@ -22,6 +22,8 @@ from smd_agent.framework.weak_references import Reference, WeakIdentityMap
 from smd_agent.tensorflow.graph.function_rewrite import CALLS, Output, Tap, Unreachable, is_part, output_of
 from smd_agent.tensorflow.loss_calls import LossCall
 from smd_agent.tensorflow.optimizer_calls import OptimizerCall
+from smd_agent.tensorflow.tape.loss_graph import LossGraph, inner_variable
+from smd_agent.tensorflow.tape.own_losses import OwnLoss, own_loss_of
 from smd_agent.tensorflow.types import Graph, Nested, Optimizer, Tensor, Variable
 from smd_agent.tensorflow.variable_names import is_variable
 
@@ -130,6 +132,8 @@ class FunctionNotes:
     given: the variables that optimizers are given in it.
     rates: what schedules give in it.
     losses: of Keras that are computed while a tape records.
+    own_losses: what its tapes differentiate, by name, as far as that compares anything.
+    behind: variables that stand behind those that its tapes have found gradients for.
     """
 
     calls: list[GradientCall] = field(default_factory=list)
@@ -138,6 +142,8 @@ class FunctionNotes:
     given: GivenVariables = field(default_factory=GivenVariables)
     rates: list[Tap] = field(default_factory=list)
     losses: list[TracedLossCall] = field(default_factory=list)
+    own_losses: dict[str, OwnLoss | None] = field(default_factory=dict)
+    behind: list[weakref.ref[Variable]] = field(default_factory=list)
 
     def taps(self) -> Iterator[Tap]:
         """All values that are to be had of it."""
@@ -146,13 +152,20 @@ class FunctionNotes:
         yield from self.rates
         for loss in self.losses:
             yield from loss.taps()
+        for own in self.own_losses.values():
+            yield from () if own is None else own.taps()
 
 
 class TapeNotes:
-    """The notes on what the tapes of all functions compute, by graph; a graph that is gone is forgotten."""
+    """The notes on what the tapes of all functions compute, by graph; a graph that is gone is forgotten.
+
+    Attributes:
+        given: the variables that optimizers were given in any of them.
+    """
 
     def __init__(self) -> None:
         self._notes: WeakIdentityMap[Graph, FunctionNotes] = WeakIdentityMap()
+        self.given = GivenVariables()
 
     def of(self, graph: Graph) -> FunctionNotes | None:
         """The notes on a graph, None if there are none."""
@@ -188,6 +201,31 @@ class TapeNotes:
             call = GradientCall(tuple(losses), tuple(parts), scaler)
             self._on(graph).calls.append(call)
 
+    @LOSS_FACTS.fence("looking at a loss that is not the framework's")
+    def note_own_losses(self, graph: Graph, before: LossGraph) -> None:
+        """Note what is differentiated under this graph."""
+        own = self._on(graph).own_losses
+        for target in before.targets:
+            if target.name not in own:
+                own[target.name] = own_loss_of(before, target)
+
+    @PARAMETERS.fence("looking for variables that nothing trains")
+    def note_behind(
+        self, graph: Graph, before: LossGraph, trained: Sequence[Variable], read: Sequence[Variable]
+    ) -> None:
+        """Note the variables that stand behind those that are trained, and were made later than one of them.
+
+        Args:
+            graph: that is traced.
+            before: what stands before the losses.
+            trained: the variables that a tape has found gradients for.
+            read: all that it has seen, in the order in which they were made.
+        """
+        own = {id(inner_variable(variable)) for variable in trained}
+        first = next((number for number, variable in enumerate(read) if id(variable) in own), len(read))
+        found = before.behind([variable for variable in read[first:] if id(variable) not in own])
+        self._on(graph).behind.extend(map(Reference, found))
+
     def note_loss(self, graph: Graph, call: LossCall) -> None:
         """Note what a loss is given under this graph."""
         if not is_function(graph):
@@ -213,6 +251,7 @@ class TapeNotes:
         if not _becomes_function(graph):
             return
         self._on(graph).given.add(*call)
+        self.given.add(*call)
 
     @SETTINGS.fence("looking at an optimizer's learning rate")
     def note_learning_rate(self, graph: Graph, optimizer: Optimizer, value: Tensor) -> None:
