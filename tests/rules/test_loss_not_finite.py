@@ -70,6 +70,20 @@ def test_weights_that_an_update_has_broken(trained):
     assert "mse_loss" in found.cause
 
 
+def test_weights_that_a_derivative_has_broken(trained):
+    """The loss of a pair of one and the same row is 0, and so is what its root is taken of."""
+
+    def pairs(step, x, y):
+        return (x if step != BAD else x[:1].expand(16, 6)), y
+
+    def distances(output, _):
+        return ((output[:8] - output[8:]) ** 2).sum(1).sqrt().mean()
+
+    (found,) = trained(lambda capture: steps(capture, pairs, loss=distances)).findings(LossNotFinite())
+    assert (found.tensor, found.first_step) == ("Loss_output_0", BAD + 1)
+    assert found.cause.startswith("The loss was finite one step before, and its gradients were not: a derivative")
+
+
 @pytest.mark.parametrize("finite, told", [(1, True), (2, True), (3, False)])
 def test_the_learning_rate_is_not_ruled_out_by_a_few_finite_losses(written, finite, told):
     run = written(losses="loss", weights="weight")

@@ -41,6 +41,7 @@ _DIVERGED = "The training diverged: an update was too large, and later ones have
 _LOST_AGAIN = "The training had learned and has lost it again: an update was too large, or the data or the loss changed"
 _SMALLER = "Lower the learning rate, warm it up, or clip the gradients; look at the schedule at the step of the rise"
 _TURNED = "What is made smaller is this loss with the other sign"
+_TURN = "Take the minus away from what the backward pass starts from, or maximize=True from the optimizer"
 
 
 class LossNotDecreasing(BuiltInRule):
@@ -218,7 +219,7 @@ class _Course:
             cause, (begins, numbers["best"]) = _LOST_AGAIN, lost
         numbers["percent"] = 100 * (last - first) / first
         self._found_at = kept[begins][0]
-        advice = rule.advice if cause in (rule.cause, _TURNED) else _SMALLER
+        advice = {rule.cause: rule.advice, _TURNED: _TURN}.get(cause, _SMALLER)
         steps = self._losses.count * (len(losses) - begins) // len(losses)
         rule.found(self._found_at, name, numbers, cause=cause, advice=advice, until=self._last, steps=steps)
 

@@ -95,6 +95,8 @@ _AGAIN = "{command}, and names the operation, the line and the rows of the batch
 # Those that an operation does not tell better.
 _KNOWN = ("diverged", "growing", "ignored")
 _SEEN = ("ignored", "inputs")
+# Those that end in weights which are not finite.
+_OF_UPDATES = ("backward", "diverged", "growing")
 _NEVER = (
     "This metric cannot be computed of this data, as an AUC where all labels are of one class, or divides by 0;"
     " early stopping and schedules that go by it go by nothing"
@@ -136,6 +138,7 @@ class LossNotFinite(BuiltInRule):
         self._courses: dict[ModeKeys, Course] = {}
         # Why, by the numbers of the series.
         self._causes: dict[ModeKeys, str] = {}
+        self._first_bad: dict[ModeKeys, int] = {}
         # At how many steps a metric was not finite; 0 once it is.
         self._never_finite: dict[tuple[str, ModeKeys], int] = {}
         self._culprit: tuple[str, str] | None = None
@@ -171,6 +174,7 @@ class LossNotFinite(BuiltInRule):
             steps=bad.size,
         )
         self._causes[loss.mode] = _cause_in(series, before)
+        self._first_bad[loss.mode] = int(loss.steps[bad[0]])
         command = series.kept.get(int(loss.steps[bad[0]])) if loss.mode is not ModeKeys.EVAL else None
         if command is not None:
             self._again[loss.mode] = _AGAIN.replace("{command}", command)
@@ -251,6 +255,10 @@ class LossNotFinite(BuiltInRule):
         if last is not None:
             finding.evidence |= {"last_finite_step": last.step, "last_finite_loss": last.loss}
         cause = self._cause(step, bad, last)
+        of_steps_before = self._causes.get(step.mode, "")
+        if cause == "weights" and of_steps_before in _OF_UPDATES and self._first_bad[step.mode] == step.step:
+            # Why the update has broken them.
+            cause = of_steps_before
         self._explain(finding, cause)
         of_series = self.finding_of(step, LOSS)
         if of_series is not None and cause in _SEEN:
