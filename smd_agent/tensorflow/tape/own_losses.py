@@ -56,7 +56,7 @@ class OwnLoss:
     pairs: tuple[tuple[Output, Output], ...] = ()
 
     def taps(self) -> Iterator[Tap]:
-        """What has to be had of the function, columns and rows in turn."""
+        """The columns and rows that have to be had of the function, in turn."""
         for number, output in enumerate(side for pair in self.pairs for side in pair):
             yield Tap(TracedSide(self, number), output)
 
