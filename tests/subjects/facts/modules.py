@@ -25,6 +25,24 @@ class Words(nn.Module):
         return self.last(found)
 
 
+class Translation(nn.Module):
+    """Words that follow on others, which are of several lengths."""
+
+    def __init__(self):
+        super().__init__()
+        self.embedding = nn.Embedding(9, 8)
+        self.encoder = nn.LSTM(8, 8, batch_first=True)
+        self.decoder = nn.TransformerDecoderLayer(8, 2, 16, batch_first=True)
+        self.last = nn.Linear(8, 9)
+
+    def forward(self, words, wanted):
+        lengths = torch.arange(len(words)) % 3 + 2
+        packed = nn.utils.rnn.pack_padded_sequence(self.embedding(words), lengths, True, enforce_sorted=False)
+        memory, _ = nn.utils.rnn.pad_packed_sequence(self.encoder(packed)[0], True)
+        mask = torch.full((wanted.shape[1], wanted.shape[1]), -torch.inf).triu(1)
+        return self.last(self.decoder(self.embedding(wanted), memory, tgt_mask=mask))
+
+
 class Table(nn.Module):
     """Numbers that a layer is given as they are, and a prediction between 0 and 1."""
 
@@ -56,6 +74,17 @@ def train_words():
         functional.cross_entropy(words(tokens).transpose(1, 2), tokens)
 
 
+def train_translation():
+    translation = Translation()
+    optimizer = torch.optim.SGD(translation.parameters(), 1e-2)
+    for _ in range(STEPS):
+        words, wanted = torch.randint(9, (6, 4)), torch.randint(9, (6, 7))
+        optimizer.zero_grad()
+        logits = translation(words, wanted[:, :-1])
+        functional.cross_entropy(logits.transpose(1, 2), wanted[:, 1:]).backward()
+        optimizer.step()
+
+
 def train_table():
     table = Table()
     table.load_state_dict({"other.weight": torch.ones(2)}, strict=False)
@@ -84,4 +113,5 @@ def train_table():
 
 
 train_words()
+train_translation()
 train_table()
