@@ -17,7 +17,7 @@ from smd_agent.errors import (
     TensorUnavailableForStep,
 )
 from smd_agent.printable import count_of, shortened
-from smd_agent.rules.built_in import BuiltInRule, Split
+from smd_agent.rules.built_in import TRAINING, BuiltInRule, Split
 from smd_agent.rules.finding import Finding, NotJudged, Severity
 from smd_agent.rules.lines_of_programs import ProgramLines
 from smd_agent.rules.series_view import SeriesView
@@ -229,7 +229,9 @@ class Judging:
         """Tell findings the lines of the program that they are about, as far as these steps have them."""
         losses = self._trial.collections().get(CollectionKeys.LOSSES)
         for finding in findings:
-            finding.line = self._lines.of(finding.tensor, losses)
+            # Those that are saved are lines of the training.
+            if finding.mode in TRAINING:
+                finding.line = self._lines.of(finding.tensor, losses)
 
 
 def _call(action: Callable[[], object]) -> None:

@@ -9,6 +9,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from smd_agent.core.modes import ModeKeys
 from smd_agent.rules import GradientNotCleared, LearningRateZero, LossNotFinite, SoftmaxOverOne
 from smd_agent.rules.lines_of_programs import in_words
 
@@ -75,6 +76,25 @@ def test_two_losses(trained):
 
     found = trained(training_of(both)).findings(LossNotFinite())
     assert {one.line for one in found if "Loss" in one.tensor or "loss" in one.tensor} == {""}
+
+
+def test_an_evaluation_has_lines_of_its_own_which_are_not_saved(trained):
+    def training(capture):
+        net = Model()
+        hook = capture(net)
+        optimizer = torch.optim.SGD(net.parameters(), 0.01)
+        for step in range(8):
+            hook.set_mode(ModeKeys.TRAIN)
+            optimizer.zero_grad()
+            squares(net, torch.randn(6, 4)).backward()
+            optimizer.step()
+            if step % 2:
+                hook.set_mode(ModeKeys.EVAL)
+                with torch.no_grad():
+                    nothing_left(net, torch.randn(6, 4))
+
+    (found,) = trained(training).findings(LossNotFinite())
+    assert (found.mode, found.line) == (ModeKeys.EVAL, "")
 
 
 def test_it_is_saved_once(trained):
