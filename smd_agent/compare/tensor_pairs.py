@@ -18,6 +18,7 @@ from smd_agent.core.reduction_config import HISTOGRAM_OP, OPS
 from smd_agent.errors import SMDebugError
 from smd_agent.formats.event_decoder import Form
 
+_LINES = "line/"
 _ARITHMETIC = (Kind.INPUT, Kind.WEIGHT, Kind.OUTPUT, Kind.GRADIENT)
 
 
@@ -181,7 +182,8 @@ def _stored_names(side: Side) -> list[str]:
     stored = (of_place.get(place, place) for place in side.file.index.payload.tensors.names)
     usage = side.trial.collections().get(CollectionKeys.USAGE)
     names = dict.fromkeys([*stored, *sorted(contents.names)])
-    return [name for name in names if usage is None or not usage.matches(name)]
+    # Lines of two programs, or of one that was moved, differ without a meaning.
+    return [name for name in names if not name.startswith(_LINES) and (usage is None or not usage.matches(name))]
 
 
 def _forms(side: Side, names: Sequence[str]) -> dict[str, Form | None]:

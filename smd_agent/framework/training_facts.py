@@ -44,8 +44,8 @@ COLLECTIONS: Mapping[str, tuple[str, ...]] = {
     CollectionKeys.UPDATES: (f"^{UPDATE}", f"^{UPDATE_RATIO}"),
     CollectionKeys.OPTIMIZER: (f"^{OPTIMIZER}",),
     CollectionKeys.INPUT_DIGESTS: (f"^{INPUT_DIGEST}",),
-    CollectionKeys.PARAMETERS: (f"^{PARAMETERS}", f"^{LOADS}"),
-    CollectionKeys.USAGE: (f"^{USAGE}", f"^{LINE}"),
+    CollectionKeys.PARAMETERS: (f"^{PARAMETERS}", f"^{LOADS}", f"^{LINE}"),
+    CollectionKeys.USAGE: (f"^{USAGE}",),
 }
 
 LOOKED_AT = 65_536

@@ -1,4 +1,4 @@
-"""Writer of the collection ``usage``: how the program uses optimizers, models and losses in a saved step, and where."""
+"""Writer of the collection ``usage``: numbers of how the program uses optimizers, models and losses in a saved step."""
 
 from __future__ import annotations
 
@@ -37,6 +37,7 @@ class Usage:
         self.wanted = CollectionKeys.USAGE in writer.collections_due()
         self.any = False
         self.wanted_in_training = self.wanted and writer.mode is not ModeKeys.EVAL
+        self._wants_lines = self.wanted_in_training and CollectionKeys.PARAMETERS in writer.collections_due()
 
     def save(self, what: str, numbers: Mapping[str, Any], here: bool = False) -> None:
         """Save numbers by name.
@@ -46,7 +47,7 @@ class Usage:
             numbers: Python's, or tensors of shape ``()``.
             here: whether it is where the program is that it is used; then the line is saved, once in a run.
         """
-        if here and self.wanted_in_training:
+        if here and self._wants_lines:
             self._save_line(facts.LINE + what)
         names = [f"{facts.USAGE}{what}/{name}" for name in numbers]
         self.any = self.any or bool(names)

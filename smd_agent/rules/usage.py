@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple
 
 from smd_agent.framework.training_facts import DATA_FACTS, USAGE
-from smd_agent.rules.built_in import TRAINING, BuiltInRule, Severity, StepView
+from smd_agent.rules.built_in import TRAINING, BuiltInRule, CollectionKeys, Severity, StepView
 from smd_agent.rules.parameters import Parameter, whole
 
 Numbers = dict[str, float]
@@ -19,11 +19,12 @@ _LOGARITHMS_IN_PYTORCH = ("nll_loss", "kl_div_loss")
 _LOGITS_IN_PYTORCH = ("cross_entropy_loss", "binary_cross_entropy_with_logits_loss")
 
 
-def numbers_of(step: StepView, kind: str, prefix: str = USAGE) -> dict[str, Numbers]:
+def numbers_of(
+    step: StepView, kind: str, collection: str = CollectionKeys.USAGE, prefix: str = USAGE
+) -> dict[str, Numbers]:
     """Return the numbers of all of a kind, by what they are of and by name."""
     found: dict[str, Numbers] = {}
-    # The collection has text, too.
-    for name, number in step.numbers(step.names(patterns=(f"^{prefix}",))).items():
+    for name, number in step.numbers(step.names(collection)).items():
         of, _, fact = name.removeprefix(prefix).rpartition("/")
         if of.startswith(f"{kind}/"):
             found.setdefault(of, {})[fact] = number
@@ -35,12 +36,13 @@ class RuleOfUsage(BuiltInRule):
 
     Class attributes:
         kind: what they are of, such as ``optimizer``, ``model`` or ``loss``.
-        prefix: with what the names of the numbers begin.
+        collection, prefix: where the numbers are, and with what their names begin.
         facts: their names, of which one is enough.
     """
 
     brings: ClassVar[Mapping[str, Mapping[str, Any]]] = {"usage": {}}
     kind: ClassVar[str]
+    collection: ClassVar[str] = CollectionKeys.USAGE
     prefix: ClassVar[str] = USAGE
     facts: ClassVar[tuple[str, ...]]
 
@@ -50,7 +52,7 @@ class RuleOfUsage(BuiltInRule):
 
     def take(self, step: StepView) -> None:
         """Look at each one of the kind."""
-        for of, numbers in numbers_of(step, self.kind, self.prefix).items():
+        for of, numbers in numbers_of(step, self.kind, self.collection, self.prefix).items():
             if any(fact in numbers for fact in self.facts):
                 self._has_any = True
                 self.look_at(step, of, numbers)
@@ -109,6 +111,7 @@ class RuleOfData(RuleOfUsage):
     """A rule that looks at numbers of the collection ``data_facts``; ``kind`` is ``labels`` or ``evaluation``."""
 
     brings: ClassVar[Mapping[str, Mapping[str, Any]]] = {"data_facts": {}}
+    collection = CollectionKeys.DATA_FACTS
     prefix = DATA_FACTS
 
 

@@ -100,7 +100,7 @@ def test_an_evaluation_has_lines_of_its_own_which_are_not_saved(trained):
 def test_it_is_saved_once(trained):
     trial = trained(training_of(squares)).trial()
     assert trial.tensor("line/target/mse_loss_0").steps() == [0]
-    assert "line/target/mse_loss_0" in trial.tensor_names(collection="usage")
+    assert "line/target/mse_loss_0" in trial.tensor_names(collection="parameters")
     assert "line/target/mse_loss_0" not in trial.tensor_names(collection="weights")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from smd_agent.framework.training_facts import DATA_FACTS, USAGE
-from smd_agent.rules.built_in import ModeKeys, Place, Severity, StepView
+from smd_agent.rules.built_in import CollectionKeys, ModeKeys, Place, Severity, StepView
 from smd_agent.rules.parameters import Parameter, whole
 from smd_agent.rules.usage import Numbers, RuleOfUsage, numbers_of
 
@@ -105,7 +105,7 @@ class ConstantLabels(RuleOfUsage):
     def take(self, step: StepView) -> None:
         """Look at each loss of a step; an evaluation is over when training goes on."""
         super().take(step)
-        for of, numbers in numbers_of(step, "labels", DATA_FACTS).items():
+        for of, numbers in numbers_of(step, "labels", CollectionKeys.DATA_FACTS, DATA_FACTS).items():
             if "label_min" in numbers:
                 self._has_any = self._knows_all_data = True
                 self._look_at_all_data(step, of, numbers)
