@@ -239,7 +239,8 @@ def test_both_ways_write_the_same_files(runner, tmp_path):
     assert other.tensor_names() == trial.tensor_names()
     for name in trial.tensor_names():
         assert trial.tensor(name).steps() == other.tensor(name).steps()
-        for step in trial.tensor(name).steps():
+        # The lines of the two programs are others.
+        for step in trial.tensor(name).steps() if not name.startswith("line/") else ():
             np.testing.assert_array_equal(trial.tensor(name).value(step), other.tensor(name).value(step))
     files = [
         sorted(re.sub(r"\d{15}", "N", str(file.relative_to(root))) for file in root.rglob("*.*"))
