@@ -115,7 +115,7 @@ _LOSSES = (
     "multilabel_margin_loss soft_margin_loss"
 )
 _OTHER_LOSSES = (
-    "binary_cross_entropy_with_logits poisson_nll_loss ctc_loss margin_ranking_loss hinge_embedding_loss "
+    "binary_cross_entropy_with_logits poisson_nll_loss ctc_loss kl_div margin_ranking_loss hinge_embedding_loss "
     "cosine_embedding_loss triplet_margin_loss"
 )
 _MAKERS = "make_train_function make_test_function make_predict_function"
