@@ -69,7 +69,12 @@ def in_tasks(trial, rules, slots):
     """What the tasks for so many processes say, done one after the other and sent as to a process."""
     tasks = tasks_of(trial, dict(enumerate(rules)), slots)
     answers = [pickle.loads(pickle.dumps(answer_of(pickle.loads(pickle.dumps(task))))) for task in tasks]
-    return merged(Verdict(), trial, dict(enumerate(rules)), answers), tasks
+    verdict = merged(Verdict(), trial, dict(enumerate(rules)), answers)
+    # The process that has asked adds the lines of the program, see the test of the command.
+    judging = Judging(trial, [])
+    judging.take_new(incomplete=True)
+    judging.add_lines(verdict.findings)
+    return verdict, tasks
 
 
 def documented():
