@@ -29,6 +29,7 @@ from smd_agent.cli.run_folders import incomplete_lines
 from smd_agent.cli.verdict import list_lines, verdict_lines
 from smd_agent.config.hook_file import Source
 from smd_agent.config.load import load_settings
+from smd_agent.config.rules import unknown_rule
 from smd_agent.errors import SMDebugValueError
 from smd_agent.rules.built_in import BuiltInRule
 from smd_agent.rules.finding import NotJudged
@@ -97,7 +98,11 @@ def run(args: argparse.Namespace) -> int:
 def _ignored(trial: Trial, args: argparse.Namespace) -> list[str]:
     """Return the names of the rules that are left out; those that are asked for by name are not, but by the command."""
     own = [] if args.rules else trial.collection_manager.ignored_rules
-    return sorted({*own, *(_chosen(args.ignore, "--ignore") if args.ignore else ())})
+    asked = _words(args.ignore)
+    for name in asked:
+        if (why := unknown_rule(name)) is not None:
+            raise CommandError(f"--ignore names {why}", USAGE_ERROR)
+    return sorted({*own, *asked})
 
 
 def _list(rules: Mapping[str, type[Rule]], as_json: bool) -> int:
@@ -171,7 +176,7 @@ def _words(text: str | None) -> list[str]:
     return [*filter(None, (word.strip() for word in (text or "").split(",")))]
 
 
-def _chosen(words: str | None, option: str = "--rules") -> dict[str, type[Rule]]:
+def _chosen(words: str | None) -> dict[str, type[Rule]]:
     known = built_in_rules()
     if words is None:
         return dict(known)
@@ -189,5 +194,5 @@ def _chosen(words: str | None, option: str = "--rules") -> dict[str, type[Rule]]
         else:
             raise CommandError(f"there is no rule {word}: there are {', '.join(known)}", USAGE_ERROR)
     if not found:
-        raise CommandError(f"{option} names none", USAGE_ERROR)
+        raise CommandError("--rules names none", USAGE_ERROR)
     return found

@@ -268,15 +268,12 @@ def _live(given: dict[str, str], hook: dict[str, Any]) -> dict[str, Any]:
 
 
 def _ignored(text: str) -> list[str]:
-    from smd_agent.config.rules import rule_names
+    from smd_agent.config.rules import unknown_rule
 
-    names, known = _names(text, "--ignore"), rule_names()
+    names = _names(text, "--ignore")
     for name in names:
-        if name not in known:
-            shown = shortened(name, 60)
-            raise CommandError(
-                f"option --ignore names {shown}, allowed are {', '.join(known)}{nearest(shown, known)}", USAGE_ERROR
-            )
+        if (why := unknown_rule(name)) is not None:
+            raise CommandError(f"option --ignore names {why}", USAGE_ERROR)
     return names
 
 

@@ -7,10 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from smd_agent.config import keys
-from smd_agent.config.keys import LONGEST_NAME, Section
+from smd_agent.config.keys import Section
 from smd_agent.config.settings import LiveRule, RuleSettings
-from smd_agent.config.suggestions import nearest
-from smd_agent.printable import shortened
 
 ALL = "all"
 """Stands for all rules that `check` asks unnamed."""
@@ -60,15 +58,9 @@ def live_rules(live: LiveKeys, configured: Sequence[RuleSettings], hook: Section
 def unknown_name(name: str) -> str | None:
     """Return what is wrong with a name of a rule: itself, and what is allowed; None if nothing is."""
     # Not for every program that starts: few files have any.
-    from smd_agent.config.rules import rule_names
+    from smd_agent.config.rules import unknown_rule
 
-    if name == ALL or name.endswith(".py"):
-        return None
-    known = rule_names()
-    if name in known:
-        return None
-    shown = shortened(name, LONGEST_NAME)
-    return f"{shown}, allowed are {', '.join(known)}, {ALL}, and Python files{nearest(shown, known)}"
+    return None if name == ALL or name.endswith(".py") else unknown_rule(name, f", {ALL}, and Python files")
 
 
 def _chosen(names: Sequence[str], hook: Section) -> list[str]:

@@ -197,14 +197,26 @@ class Hook:
         return CollectionKeys.ALL in self.included and collection in BUILT_IN_NAMES
 
 
+def unknown_rule(name: str, others: str = "") -> str | None:
+    """Return what is wrong with a name of a rule: itself, and what is allowed; None if nothing is.
+
+    Args:
+        name: of a rule, perhaps.
+        others: that are allowed beside the rules, in words.
+    """
+    known = rule_names()
+    if name in known:
+        return None
+    shown = shortened(name, LONGEST_NAME)
+    return f"{shown}, allowed are {', '.join(known)}{others}{nearest(shown, known)}"
+
+
 def known_rules(top: Section, key: str, named: Sequence[str]) -> list[str]:
     """Return those names that are of rules; of the others a line is said."""
-    known = rule_names()
-    for name in named:
-        if name not in known:
-            shown = shortened(name, LONGEST_NAME)
-            top.warn(f"{key} names {shown}, allowed are {', '.join(known)}{nearest(shown, known)}")
-    return [name for name in named if name in known]
+    wrong = {name: why for name in named if (why := unknown_rule(name)) is not None}
+    for why in wrong.values():
+        top.warn(f"{key} names {why}")
+    return [name for name in named if name not in wrong]
 
 
 def rules_of(top: Section, listed: Sequence[object]) -> list[RuleSettings]:

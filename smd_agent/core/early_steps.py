@@ -26,8 +26,9 @@ _BUDGETS = 2
 """Part of the time since then that it may take, if that is more, in budgets; what follows is a small part of it."""
 
 _MORE = 2
-"""Trainings after the first one that have an allowance of their own, which is this part of that of the first one."""
+"""Trainings after the first one that have an allowance of their own."""
 _OF_ANOTHER = 0.5
+"""Part of the allowance of the first one that each of these has."""
 
 # All of the first ones, every fifth after them, every 25th.
 _EVERY = ((30, 1), (100, 5), (500, 25))

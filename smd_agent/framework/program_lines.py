@@ -1,7 +1,8 @@
 """Lines of the program: where it computes a loss, calls a model, or has an optimizer update.
 
-``line/<what>`` is JSON text, ``[file, number, source]``, of what has facts ``usage/<what>/<fact>``. It is saved once,
-in a run's first saved step that has such facts. The line is that of the innermost frame that belongs to no library.
+``line/<what>`` is JSON text, ``[file, number, source]``, of what has facts ``usage/<what>/<fact>``. It is saved with
+the first of these, and again when it is another line, as in a second training. The line is that of the innermost frame
+that belongs to no library.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ def line_in(frames: Iterable[FrameType]) -> str | None:
     for frame in frames:
         file = frame.f_code.co_filename
         if _is_programs(file):
-            source = linecache.getline(file, frame.f_lineno, frame.f_globals).strip()
+            source = linecache.getline(file, frame.f_lineno).strip()
             return json.dumps([file, frame.f_lineno, source[:_LONGEST]])
     return None
 

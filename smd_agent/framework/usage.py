@@ -45,7 +45,8 @@ class Usage:
         Args:
             what: what is used, such as ``optimizer/Adam``.
             numbers: Python's, or tensors of shape ``()``.
-            here: whether it is where the program is that it is used; then the line is saved, once in a run.
+            here: whether it is where the program is that it is used; then the line is saved, if it is another one than
+                that which was saved last.
         """
         if here and self._wants_lines:
             self._save_line(facts.LINE + what)
@@ -55,7 +56,8 @@ class Usage:
         self.writer.save_tensors(names, list(numbers.values()))
 
     def _save_line(self, name: str) -> None:
-        if name not in self._told and (line := line_in(callers())) is not None:
+        line = line_in(callers())
+        if line is not None and self._told.get(name) != line:
             self._told[name] = line
             self._roles.keep_out([name])
             self.writer.save_tensors((name,), (facts.as_text(line),))

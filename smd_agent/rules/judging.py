@@ -231,7 +231,7 @@ class Judging:
         for finding in findings:
             # Those that are saved are lines of the training.
             if finding.mode in TRAINING:
-                finding.line = self._lines.of(finding.tensor, losses)
+                finding.line = self._lines.of(finding, losses)
 
 
 def _call(action: Callable[[], object]) -> None:

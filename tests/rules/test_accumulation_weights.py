@@ -4,24 +4,13 @@ from __future__ import annotations
 
 import pytest
 import torch
-from torch import nn
-from torch.nn import functional
+from harness.padded_rows import TOKENS, Net, loss_of
 
 from smd_agent.rules import AccumulationWeights
 from smd_agent.rules.finding import Severity
 
-TOKENS, LENGTH, SIZE, WIDTH = 11, 16, 4, 8
+LENGTH, SIZE = 16, 4
 IGNORED = -100
-
-
-class Model(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.embedding, self.head = nn.Embedding(TOKENS, WIDTH), nn.Linear(WIDTH, TOKENS)
-        self.layer = nn.GRU(WIDTH, WIDTH, batch_first=True)
-
-    def forward(self, x):
-        return self.head(self.layer(self.embedding(x))[0])
 
 
 def batch(known):
@@ -32,14 +21,14 @@ def batch(known):
 
 
 def mean_of(net, x, y, **settings):
-    return functional.cross_entropy(net(x).reshape(-1, TOKENS), y.reshape(-1), **settings)
+    return loss_of(net(x), y, **settings)
 
 
 def training_of(losses, known, count=4):
     """A training; ``losses`` gives those of the batches of an update, each of which has a pass of its own."""
 
     def training(capture):
-        net = Model()
+        net = Net()
         capture(net)
         optimizer = torch.optim.SGD(net.parameters(), 0.01)
         for _ in range(count):
@@ -121,7 +110,7 @@ def test_batches_without_labels_that_are_ignored(trained):
 
 def test_one_pass_for_each_update(trained):
     def training(capture):
-        net = Model()
+        net = Net()
         capture(net)
         optimizer = torch.optim.SGD(net.parameters(), 0.01)
         for step in range(6):

@@ -101,7 +101,9 @@ def test_nothing_to_judge(trained, name):
     assert (verdict.findings, verdict.problems) == ([], [])
 
 
-def test_only_the_optimizer_whose_gradients_are_still_scaled(trained):
+def with_two_optimizers(clipped_of):
+    """A training in which the gradients of the first optimizer alone are unscaled before some are clipped."""
+
     def two(capture):
         model = nn.Sequential(nn.Linear(6, 8), nn.Linear(8, 1))
         capture(model)
@@ -112,32 +114,21 @@ def test_only_the_optimizer_whose_gradients_are_still_scaled(trained):
             model.zero_grad()
             scaler.scale(model(torch.randn(16, 6)).pow(2).mean()).backward()
             scaler.unscale_(first)
-            nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            nn.utils.clip_grad_norm_(clipped_of(model).parameters(), 1.0)
             scaler.step(first)
             scaler.step(second)
             scaler.update()
 
-    (found,) = trained(two).findings(ClippedBeforeUnscaling())
+    return two
+
+
+def test_only_the_optimizer_whose_gradients_are_still_scaled(trained):
+    (found,) = trained(with_two_optimizers(lambda model: model)).findings(ClippedBeforeUnscaling())
     assert found.tensor == "usage/optimizer/Adam/clipped_scaled"
 
 
 def test_parameters_of_another_optimizer_are_clipped(trained):
-    def two(capture):
-        model = nn.Sequential(nn.Linear(6, 8), nn.Linear(8, 1))
-        capture(model)
-        first = torch.optim.SGD(model[0].parameters(), 0.01)
-        second = torch.optim.Adam(model[1].parameters(), 0.01)
-        scaler = torch.amp.GradScaler("cpu", init_scale=1024.0)
-        for _ in range(5):
-            model.zero_grad()
-            scaler.scale(model(torch.randn(16, 6)).pow(2).mean()).backward()
-            scaler.unscale_(first)
-            nn.utils.clip_grad_norm_(model[0].parameters(), 1.0)
-            scaler.step(first)
-            scaler.step(second)
-            scaler.update()
-
-    assert trained(two).findings(ClippedBeforeUnscaling()) == []
+    assert trained(with_two_optimizers(lambda model: model[0])).findings(ClippedBeforeUnscaling()) == []
 
 
 def test_gradients_come_out_the_same(trained):

@@ -4,26 +4,16 @@ from __future__ import annotations
 
 import pytest
 import torch
+from harness.padded_rows import TOKENS, WIDTH
+from harness.padded_rows import Net as Recurrent
 from torch import nn
 from torch.nn import functional
 
 from smd_agent.rules import LabelShift
 from smd_agent.rules.finding import Severity
 
-TOKENS, LENGTH, SIZE, WIDTH = 11, 9, 6, 8
+LENGTH, SIZE = 9, 6
 IGNORED = -100
-
-
-class Recurrent(nn.Module):
-    """A language model, of which nothing tells whether it sees what comes."""
-
-    def __init__(self):
-        super().__init__()
-        self.embedding, self.head = nn.Embedding(TOKENS, WIDTH), nn.Linear(WIDTH, TOKENS)
-        self.layer = nn.GRU(WIDTH, WIDTH, batch_first=True)
-
-    def forward(self, x):
-        return self.head(self.layer(self.embedding(x))[0])
 
 
 class Causal(nn.Module):

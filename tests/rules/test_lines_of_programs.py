@@ -97,7 +97,23 @@ def test_an_evaluation_has_lines_of_its_own_which_are_not_saved(trained):
     assert (found.mode, found.line) == (ModeKeys.EVAL, "")
 
 
-def test_it_is_saved_once(trained):
+def test_a_second_training_has_a_line_of_its_own(trained):
+    def training(capture):
+        net = Model()
+        capture(net)
+        optimizer = torch.optim.SGD(net.parameters(), 0.01)
+        for step in range(12):
+            optimizer.zero_grad()
+            (squares if step < 6 else over_one)(net, torch.randn(6, 4)).backward()
+            optimizer.step()
+
+    run = trained(training)
+    assert "softmax(1)" in line_of(run.findings(SoftmaxOverOne()))
+    assert run.trial().tensor("line/target/mse_loss_0").steps() == [0, 6]
+    assert run.trial().tensor("line/optimizer/SGD").steps() == [0]
+
+
+def test_it_is_saved_when_it_is_new(trained):
     trial = trained(training_of(squares)).trial()
     assert trial.tensor("line/target/mse_loss_0").steps() == [0]
     assert "line/target/mse_loss_0" in trial.tensor_names(collection="parameters")
