@@ -89,6 +89,19 @@ def test_the_gradient_that_a_loss_is_given(trained):
     assert factors == pytest.approx([15 / 18, 3 / 18])
 
 
+def test_the_first_gradient_of_a_loss_counts(trained):
+    def training(capture):
+        net = Net()
+        capture(net)
+        optimizer = torch.optim.SGD(net.parameters(), 0.01)
+        loss = mean_of(net, *batch(9))
+        (loss / 2).backward(retain_graph=True)
+        loss.backward()
+        optimizer.step()
+
+    assert trained(training).trial().tensor("usage/loss/cross_entropy_loss_0/factor").value(0) == 0.5
+
+
 @pytest.mark.parametrize("losses", [sums, weighed, in_one_pass])
 def test_targets_that_weigh_the_same(trained, losses):
     # A sum is none of what it looks at.

@@ -97,14 +97,15 @@ def test_an_evaluation_has_lines_of_its_own_which_are_not_saved(trained):
     assert (found.mode, found.line) == (ModeKeys.EVAL, "")
 
 
-def test_a_second_training_has_a_line_of_its_own(trained):
+@pytest.mark.parametrize("first, second", [(squares, over_one), (over_one, squares)])
+def test_a_second_training_has_a_line_of_its_own(trained, first, second):
     def training(capture):
         net = Model()
         capture(net)
         optimizer = torch.optim.SGD(net.parameters(), 0.01)
         for step in range(12):
             optimizer.zero_grad()
-            (squares if step < 6 else over_one)(net, torch.randn(6, 4)).backward()
+            (first if step < 6 else second)(net, torch.randn(6, 4)).backward()
             optimizer.step()
 
     run = trained(training)
