@@ -106,12 +106,13 @@ NOT_OF_PROGRAMS = {
 ASKED_OF_KERAS = {
     # Objects of ours.
     "isinstance(collection, Collection)",
-    "isinstance(key, (TracedRate, TracedGiven))",
+    "isinstance(key, TracedSide)",
     "isinstance(key, TracedGiven)",
     "isinstance(key, TracedRate)",
+    "isinstance(key, TracedValue)",
     "isinstance(self.value, Deferred)",
     "isinstance(steps, int)",
-    "isinstance(tap.key, TracedGiven)",
+    "isinstance(tap.key, (TracedGiven, TracedSide))",
     "isinstance(value, Converted)",
     # A class of Keras's, and what TensorFlow's estimators have made themselves.
     "getattr(trainer, _maker(kind))",

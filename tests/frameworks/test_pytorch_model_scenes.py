@@ -191,7 +191,7 @@ def test_each_limit_is_one_line(models, parts, odd, wrappers):
 def test_of_a_step_compiled_whole_the_rest_is_saved(wrappers):
     # The step before is that of the first backward pass, which is lost.
     names = names_of(wrappers, "step_compiled_whole")
-    about = ("update", "optimizer/", "parameters/", "usage/")
+    about = ("update", "optimizer/", "parameters/", "usage/", "line/")
     assert {name.partition("_")[0] for name in names if not name.startswith(about)} == {"Net", "gradient/Net", "Loss"}
     # The next step's loss has no part in it.
     assert "Loss_output_1" not in names

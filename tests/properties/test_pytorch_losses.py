@@ -81,9 +81,9 @@ def called(function, args):
         return None
     kept = Kept()
     before = [state_of(one) for one in args]
-    looked = LossInputs(Usage(kept, Roles()), LossGuesses(torch))
+    looked = LossInputs(Usage(kept, Roles(), {}), LossGuesses(torch))
     looked.look_at(LossCall(function, tuple(args), {}, loss))
-    targets = LossTargets(Usage(kept, Roles()))
+    targets = LossTargets(Usage(kept, Roles(), {}))
     targets.look_at(LossCall(function, tuple(args), {}))
     targets.close(StepEnd())
     # A tensor computed from others may not have been computed at all before.
@@ -215,7 +215,7 @@ def test_what_a_loss_of_yes_and_no_is_given(drawn, front, reduction, logits, tar
     kept = Kept()
     before = [state_of(one) for one in (values, target)]
     name = "binary_cross_entropy_with_logits_loss" if logits else function
-    LossInputs(Usage(kept, Roles()), LossGuesses(torch)).look_at(LossCall(name, tuple(args), {}, loss))
+    LossInputs(Usage(kept, Roles(), {}), LossGuesses(torch)).look_at(LossCall(name, tuple(args), {}, loss))
     assert [state_of(one) for one in (values, target)] == before
     if drawn.form not in READABLE or not values.numel():
         return
@@ -297,7 +297,7 @@ def test_targets_that_are_the_next_tokens(shape, dtype, kind, axis, seed):
         target = target.reshape(-1) if kind == "flat" else target
     model = torch.from_numpy(tokens).to(getattr(torch, dtype))
     kept = Kept()
-    looked = LossTargets(Usage(kept, Roles()))
+    looked = LossTargets(Usage(kept, Roles(), {}))
     looked.before_call(ModelCall("Net_0", None, [(model,), {"mask": torch.ones(3)}]))
     wanted = torch.from_numpy(np.ascontiguousarray(target))
     looked.look_at(LossCall("cross_entropy_loss", (torch.zeros(1), wanted), {}))
@@ -338,7 +338,7 @@ def test_how_far_targets_are_shifted(shape, dtype, offset, missing, flat, axis, 
     target = np.where(rng.random(shape) < 0.1, -1, target)
     target = target.take(range(max(shape[axis] - missing, 0)), axis)
     kept = Kept()
-    looked = LossTargets(Usage(kept, Roles()))
+    looked = LossTargets(Usage(kept, Roles(), {}))
     looked.before_call(ModelCall("Net_0", None, [(), {"ids": torch.from_numpy(tokens).to(getattr(torch, dtype))}]))
     wanted = torch.from_numpy(np.ascontiguousarray(target.reshape(-1) if flat else target))
     looked.look_at(LossCall("cross_entropy_loss", (torch.zeros(1), wanted), {}))
