@@ -85,11 +85,6 @@ def program_runs(module_runner):
     return of_folder
 
 
-def without_lines(steps):
-    """The saved steps by name and mode, but for lines of the program: a wrapper has lines of its own."""
-    return {(name, mode): saved for (name, mode), saved in steps.items() if not name.startswith("line/")}
-
-
 @pytest.fixture(scope="module")
 def wrapped(shared_runner):
     """Run a script whose profiler wraps what the agent replaces, with the agent and without, and compare."""
@@ -115,7 +110,7 @@ def wrapped(shared_runner):
         agent, run = saved("found")
         both = Both(shared_runner.plain(SUBJECTS / script, str(file), "named", *args, how), agent, run)
         assert_untouched(both)
-        assert without_lines(saved_steps(both.trial)) == without_lines(unwrapped[how])
+        assert saved_steps(both.trial) == unwrapped[how]
         moments = {moment: set(map(tuple, found)) for moment, found in json.loads(file.read_text()).items()}
         for moment, wanted in replaced.items():
             assert wanted <= moments[moment], moment

@@ -96,6 +96,7 @@ BROADCAST = {
     "root": of_differences(lambda d: tf.sqrt(tf.reduce_mean(tf.square(d)))),
     "absolute": of_differences(lambda d: tf.reduce_mean(tf.abs(d))),
     "by rows": of_differences(lambda d: tf.reduce_mean(tf.reduce_mean(d**2, axis=1))),
+    "half of it by rows": of_differences(lambda d: tf.reduce_mean(0.5 * tf.reduce_mean(d**2, axis=1))),
     "flat": of_differences(lambda d: tf.reduce_mean(tf.reshape(d**2, [-1]))),
     "Huber's": of_differences(lambda d: tf.reduce_mean(tf.where(tf.abs(d) < 1, d**2 / 2, tf.abs(d) - 0.5))),
     "of a quantile": of_differences(lambda d: tf.reduce_mean(tf.maximum(0.9 * d, -0.1 * d))),

@@ -121,8 +121,12 @@ def noted(file: Path) -> dict[str, np.ndarray]:
 
 
 def saved_steps(trial: Trial) -> dict[tuple[str, ModeKeys], list[int]]:
-    """Return at which steps each tensor was saved, by name and mode."""
-    return {(name, mode): trial.tensor(name).steps(mode=mode) for name in trial.tensor_names() for mode in ModeKeys}
+    """Return at which steps each tensor was saved, by name and mode, but for lines of the program.
+
+    Whoever wraps what the agent has replaced has lines of their own.
+    """
+    names = [name for name in trial.tensor_names() if not name.startswith("line/")]
+    return {(name, mode): trial.tensor(name).steps(mode=mode) for name in names for mode in ModeKeys}
 
 
 def saved_values(trial: Trial) -> dict[tuple[str, ModeKeys, int], np.ndarray]:

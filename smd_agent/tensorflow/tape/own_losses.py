@@ -145,7 +145,7 @@ class _Walk:
         if all(_is_one(shape) for shape in (made, *map(_shape, trained))):
             for given in trained:
                 self._push(_Found(given))
-        elif operation.type in (*_REDUCTIONS, *_SAME_VALUES):
+        elif operation.type in (*_REDUCTIONS, *_SAME_VALUES) or self._is_scaled(operation):
             for given in trained[:1]:
                 self._push(found._replace(tensor=given))
         elif operation.type not in _ELEMENTWISE:
@@ -155,6 +155,11 @@ class _Walk:
         else:
             return self._pass_elementwise(found, operation, trained)
         return True
+
+    def _is_scaled(self, operation: Any) -> bool:
+        """True if an operation multiplies with one number, as Keras 2 does with the weight of a whole loss."""
+        others = [given for given in operation.inputs if not self._graph.is_trained(given)]
+        return operation.type in _PRODUCTS and len(others) == 1 and _is_one(_shape(others[0]))
 
     def _pass_elementwise(self, found: _Found, operation: Any, trained: Sequence[Any]) -> bool:
         kind, inputs = operation.type, [*operation.inputs]
