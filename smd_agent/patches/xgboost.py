@@ -13,6 +13,9 @@ from smd_agent.framework.whole_or_off import whole_or_off
 from smd_agent.patches import boosting
 from smd_agent.patches.declared import DECLARED
 
+# As many as XGBoost makes where it is not told.
+_ROUNDS = 10
+
 
 @whole_or_off("xgboost")
 def apply(xgboost: ModuleType) -> None:
@@ -40,14 +43,15 @@ def _cross_validation(given: Mapping[str, Any]) -> Training[Any]:
 
 
 def _kept(given: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: given.get(name) for name in ("dtrain", "obj", "early_stopping_rounds", "maximize", "callbacks")}
+    names = ("dtrain", "obj", "early_stopping_rounds", "maximize", "callbacks", "xgb_model")
+    return {**{name: given.get(name) for name in names}, "num_boost_round": given.get("num_boost_round", _ROUNDS)}
 
 
 def _hyperparameters(given: Mapping[str, Any]) -> Mapping[str, Any]:
     params = given.get("params")
     pairs = [tuple(elements_of(pair)) for pair in elements_of(params)] or [*pairs_in(params)]
     named = {text_of(pair[0], place): pair[1] for place, pair in enumerate(pairs) if len(pair) == 2}
-    return {**named, "num_boost_round": given.get("num_boost_round", 10)}
+    return {**named, "num_boost_round": given.get("num_boost_round", _ROUNDS)}
 
 
 TARGETS = {"xgboost.training.train": _train, "xgboost.training.cv": _cross_validation}

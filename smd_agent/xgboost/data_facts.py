@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import xgboost
-from xgboost.callback import EarlyStopping
+from xgboost.callback import EarlyStopping, LearningRateScheduler
 
 from smd_agent.framework.plain_access import attribute, is_a
 from smd_agent.xgboost.plain_access import is_same
@@ -28,7 +28,7 @@ def data_facts_of(call: Mapping[str, Any], model: xgboost.Booster) -> dict[str, 
 
     Args:
         call: arguments of ``xgboost.train`` or ``xgboost.cv``: ``dtrain``, and if they were given ``obj``, ``evals``,
-            ``early_stopping_rounds``, ``callbacks``.
+            ``early_stopping_rounds``, ``callbacks``, ``num_boost_round``, ``xgb_model``.
         model: after its first round.
 
     Returns:
@@ -40,14 +40,27 @@ def data_facts_of(call: Mapping[str, Any], model: xgboost.Booster) -> dict[str, 
         Of each of the first 16 evaluation sets ``evaluation/<set>/training_rows``, 1 if it has the rows of the training
         data, else 0; of those that early stopping goes by ``stopping_rounds``, its patience, and ``other_sets``, how
         many sets have other rows.
+        Of trees that nothing was trained before ``rounds/train/learning_rate``, the same in all rounds, and ``asked``,
+        how many rounds there are to be.
     """
     data = call["dtrain"]
     facts: dict[str, float] = {"rows": data.num_row(), "features": data.num_col()}
+    learner = json.loads(model.save_config())["learner"]
     if call.get("obj") is None:
-        objective = json.loads(model.save_config())["learner"]["objective"]
+        objective = learner["objective"]
         labels = np.asarray(data.get_label())
         facts |= {**_of_labels(data, labels, objective), **_of_classes(data, labels, objective)}
-    return {**{f"labels/train/{name}": number for name, number in facts.items()}, **_of_evaluation(data, call)}
+    found = {f"labels/train/{name}": number for name, number in facts.items()}
+    found |= {f"rounds/train/{name}": number for name, number in _of_rounds(learner, call).items()}
+    return {**found, **_of_evaluation(data, call)}
+
+
+def _of_rounds(learner: Mapping[str, Any], call: Mapping[str, Any]) -> dict[str, float]:
+    rate = learner["gradient_booster"].get("tree_train_param", {}).get("learning_rate")
+    is_scheduled = any(is_a(callback, LearningRateScheduler) for callback in call.get("callbacks") or ())
+    if rate is None or is_scheduled or call.get("xgb_model") is not None or not call.get("num_boost_round"):
+        return {}
+    return {"learning_rate": float(rate), "asked": int(call["num_boost_round"])}
 
 
 def _of_labels(data: xgboost.DMatrix, labels: Any, objective: Any) -> dict[str, float]:

@@ -2,7 +2,7 @@
 
 ``strangers/<set>/<name>.py`` has the fault. ``strangers/<set>.json`` tells what it is, how it is mended, and what the
 default launch said of it at the first look: the rules of its findings, and whether one of the first two named the fault
-and its cause, as judged by hand.
+and its cause, as judged by hand. ``naming`` has the rules that name it, by hand too; what is said now is measured.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ import json
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,6 +30,8 @@ SETS = {
     "gluon_xgboost": "Gluon; XGBoost",
 }
 _SECONDS = 300
+_FIRST = 2
+_JOBS = 2
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,9 @@ class Stranger:
         fix: parts that are mended: the first line, how many are taken out, and the lines that come there.
         first_look: rules that found something, the worst first.
         named: whether one of the first two findings names the fault and its cause.
+        naming: rules whose finding does so; none if there is no such rule.
+        now, twin_now: severities and rules of what is found in it and in its corrected twin by today's rules; None if
+            that was not measured.
     """
 
     group: str
@@ -53,6 +59,19 @@ class Stranger:
     fix: list[tuple[int, int, list[str]]]
     first_look: list[str]
     named: bool
+    naming: list[str]
+    now: list[str] | None = None
+    twin_now: list[str] | None = None
+
+    @property
+    def is_named_now(self) -> bool:
+        """True if one of the first two findings is of a rule that names the fault."""
+        return any(found.split()[-1] in self.naming for found in (self.now or ())[:_FIRST])
+
+    @property
+    def has_false_alarm(self) -> bool:
+        """True if there is a problem or a warning in the corrected twin."""
+        return any(not found.startswith("note ") for found in self.twin_now or ())
 
     @property
     def path(self) -> Path:
@@ -77,23 +96,55 @@ def strangers() -> Iterator[Stranger]:
 def page() -> str:
     """Return the page of the documentation."""
     every = [*strangers()]
-    rows = []
-    for group, words in SETS.items():
-        own = [one for one in every if one.group == group]
-        found = sum(bool(one.first_look) and not one.named for one in own)
-        rows.append((words, len(own), sum(one.named for one in own), found))
-    rows.append(("all", *(sum(row[place] for row in rows) for place in (1, 2, 3))))
-    lines = ["| programs | faults | named, with the cause | something else found |", "| --- | --- | --- | --- |"]
-    lines += [f"| {' | '.join(map(str, row))} |" for row in rows]
+    rows = [_counted(words, [one for one in every if one.group == group]) for group, words in SETS.items()]
+    heads = ("programs", "faults", "named at the first look", "something else then", "named now", "false alarms now")
+    lines = [_line(heads), _line("---" for _ in heads), *map(_line, rows), _line(_counted("all", every))]
     text = (FOLDER / "head.md").read_text().format(count=len(every), twins=85, summary="\n".join(lines))
     for group, words in SETS.items():
-        text += f"\n## {words}\n\n| program | fault | first look | named |\n| --- | --- | --- | --- |\n"
-        for one in every:
-            if one.group == group:
-                said = ", ".join(one.first_look) or "nothing"
-                fault = one.fault.replace("|", "\\|").replace("<", "\\<")
-                text += f"| `{one.name}` | {fault} | {said} | {'yes' if one.named else 'no'} |\n"
+        heads = ("program", "fault", "first look", "named", "now", "named now", "corrected twin")
+        lines = [_line(heads), _line("---" for _ in heads)]
+        lines += [_line(_cells(one)) for one in every if one.group == group]
+        text += f"\n## {words}\n\n" + "\n".join(lines) + "\n"
     return text
+
+
+def _counted(words: str, programs: list[Stranger]) -> Iterator[object]:
+    yield words
+    yield len(programs)
+    yield sum(one.named for one in programs)
+    yield sum(bool(one.first_look) and not one.named for one in programs)
+    yield sum(one.is_named_now for one in programs)
+    looked = [one for one in programs if one.twin_now is not None]
+    yield f"{sum(one.has_false_alarm for one in looked)} of {len(looked)}"
+
+
+def _cells(one: Stranger) -> Iterator[str]:
+    yield f"`{one.name}`"
+    yield one.fault.replace("|", "\\|").replace("<", "\\<")
+    yield ", ".join(one.first_look) or "nothing"
+    yield "yes" if one.named else "no"
+    yield _said(one.now)
+    yield "yes" if one.is_named_now else "no"
+    yield _said(one.twin_now)
+
+
+def _said(found: list[str] | None) -> str:
+    return "not measured" if found is None else ", ".join(found) or "nothing"
+
+
+def _line(cells: Iterable[object]) -> str:
+    return f"| {' | '.join(map(str, cells))} |"
+
+
+def keep(looked: dict[tuple[str, str], list[str]], mended: bool) -> None:
+    """Write down what was found, by set and name of the program."""
+    for group in SETS:
+        file = FOLDER / f"{group}.json"
+        told = json.loads(file.read_text())
+        for one in told:
+            if (group, one["name"]) in looked:
+                one["twin_now" if mended else "now"] = looked[group, one["name"]]
+        file.write_text(json.dumps(told, indent=1, ensure_ascii=False) + "\n")
 
 
 def look(one: Stranger, mended: bool) -> list[str]:
@@ -118,15 +169,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m accuracy.strangers", description=main.__doc__)
     parser.add_argument("names", nargs="*", help="parts of the names of sets and programs; all, if there are none")
     parser.add_argument("--mended", action="store_true", help="run the corrected twins")
+    parser.add_argument("--keep", action="store_true", help="write down what is found, for the page")
     parser.add_argument("--page", type=Path, metavar="FILE", help="write the page instead")
     args = parser.parse_args()
     if args.page:
         args.page.write_text(page())
         return
-    for one in strangers():
-        name = f"{one.group}/{one.name}"
-        if not args.names or any(part in name for part in args.names):
-            print(f"{name}: {', '.join(look(one, args.mended)) or 'nothing'}", flush=True)
+    chosen = [
+        one for one in strangers() if not args.names or any(part in f"{one.group}/{one.name}" for part in args.names)
+    ]
+    with ThreadPoolExecutor(_JOBS) as pool:
+        for one, found in zip(chosen, pool.map(lambda one: look(one, args.mended), chosen), strict=True):
+            print(f"{one.group}/{one.name}: {_said(found)}", flush=True)
+            if args.keep:
+                keep({(one.group, one.name): found}, args.mended)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ import pytest
 tf = pytest.importorskip("tensorflow")
 
 import smd_agent.tensorflow as smd
-from smd_agent.rules import LossOfOtherShape
+from smd_agent.rules import DoubleActivation, LossOfOtherShape
 from smd_agent.rules.judging import Judging
 
 keras = tf.keras
@@ -66,8 +66,8 @@ def repeated(trial, number=0):
     return found[0]
 
 
-def found_in(trial):
-    judging = Judging(trial, [LossOfOtherShape()])
+def found_in(trial, rule=None):
+    judging = Judging(trial, [rule or LossOfOtherShape()])
     judging.take_new()
     return judging.verdict().findings
 
@@ -233,6 +233,55 @@ def test_a_training_is_the_same_bit_for_bit(out, name, compiled):
     ours = train(hooked(out), BROADCAST[name], **compiled)
     for one, other in zip(plain, ours, strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+CLASSES = 3
+
+
+def classifier(last=None, shape=None):
+    keras.utils.set_random_seed(0)
+    reshaped = [layers.Reshape(shape)] if shape else []
+    return keras.Sequential([layers.Input((4,)), layers.Dense(CLASSES, last), *reshaped])
+
+
+def of_labels(model, x, y):
+    labels = tf.cast(y * CLASSES, tf.int32)
+    return tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels, tf.reshape(model(x), (-1, CLASSES))))
+
+
+def of_shares(model, x, y):
+    shares = tf.nn.softmax(tf.stack([y, 1 - y, 0 * y], 1))
+    return tf.reduce_mean(tf.nn.softmax_cross_entropy_with_logits(shares, model(x)))
+
+
+def of_keras(model, x, y):
+    return keras.losses.SparseCategoricalCrossentropy()(tf.cast(y * CLASSES, tf.int32), model(x))
+
+
+@pytest.mark.parametrize("loss_of", [of_labels, of_shares])
+@pytest.mark.parametrize("compiled", [{}, XLA], ids=["compiled", "xla"])
+def test_logits_that_a_softmax_has_returned(out, loss_of, compiled):
+    trial = (hook := hooked(out)) and train(hook, loss_of, classifier("softmax"), **compiled) and trial_of(hook)
+    (found,) = found_in(trial, DoubleActivation())
+    assert found.tensor == "usage/loss/own_loss_0/activated"
+    assert "model ends with a softmax" in found.cause
+
+
+@pytest.mark.parametrize(
+    "loss_of, last", [(of_labels, None), (of_shares, None), (of_keras, "softmax"), (of_shares, "sigmoid")]
+)
+def test_logits_of_a_layer_and_probabilities_for_a_loss_that_expects_them(out, loss_of, last):
+    trial = (hook := hooked(out)) and train(hook, loss_of, classifier(last)) and trial_of(hook)
+    assert found_in(trial, DoubleActivation()) == []
+
+
+def test_a_softmax_that_no_gradient_reaches(out):
+    def loss_of(model, x, y):
+        other = of_labels(lambda x: tf.nn.softmax(model(x)), x, y)
+        return of_labels(model, x, y) + tf.stop_gradient(other)
+
+    trial = (hook := hooked(out)) and train(hook, loss_of, classifier()) and trial_of(hook)
+    assert found_in(trial, DoubleActivation()) == []
 
 
 def test_nothing_is_looked_at_unasked(out):

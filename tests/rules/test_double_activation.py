@@ -132,3 +132,43 @@ def test_rows_that_sum_to_nearly_1(trained, error, findings):
 
 def test_clean_trainings_are_silent(clean):
     assert {name: found for name, run in clean.items() if (found := run.verdict(DoubleActivation()).findings)} == {}
+
+
+def counts():
+    return torch.poisson(torch.full((16, CLASSES), 3.0))
+
+
+class Exponential(nn.Module):
+    """Rates of their logarithms."""
+
+    def forward(self, x):
+        return x.exp()
+
+
+class Rates(nn.Module):
+    """Rates that are never 0."""
+
+    def forward(self, x):
+        return functional.softplus(x) + 1e-6
+
+
+RATES = {"softplus": nn.Softplus(), "exponential": Exponential(), "rectifier": nn.ReLU(), "never 0": Rates()}
+
+
+@pytest.mark.parametrize("last", RATES)
+def test_rates_where_their_logarithms_are_expected(trained, last):
+    (found,) = trained(training_of(RATES[last], nn.PoissonNLLLoss(), counts)).findings(DoubleActivation())
+    assert found.severity is Severity.PROBLEM
+    assert "logarithms of rates" in found.cause
+    assert "log_input=False" in found.advice
+
+
+@pytest.mark.parametrize("last", RATES)
+def test_rates_that_the_loss_is_told_of(trained, last):
+    right = training_of(RATES[last], nn.PoissonNLLLoss(log_input=False), counts)
+    assert trained(right).findings(DoubleActivation()) == []
+
+
+@pytest.mark.parametrize("last", [nn.Identity(), nn.Tanh()])
+def test_logarithms_of_rates(trained, last):
+    assert trained(training_of(last, nn.PoissonNLLLoss(), counts)).findings(DoubleActivation()) == []

@@ -29,6 +29,7 @@ from smd_agent.framework.keras.optimizers import (
 from smd_agent.framework.layer_modes import Modes
 from smd_agent.framework.loss_guesses import LossGuesses
 from smd_agent.framework.model_inputs import ModelInputs, Numbers
+from smd_agent.framework.monitored_metrics import MonitoredMetrics
 from smd_agent.framework.optimizer_settings import OptimizerSettings, title_of
 from smd_agent.framework.parameter_facts import ParameterFacts
 from smd_agent.framework.step_events import (
@@ -124,7 +125,8 @@ class StepFacts(Probes):
         self._ever = ever
         self._changes = WeightChanges(saver.recorder, saver.roles, look)
         self._settings = OptimizerSettings(saver.recorder, saver.roles, self._settings_of)
-        super().__init__((self.digests, _Inputs(self.usage, look.numbers_of), LayerModes(self.usage), self._changes))
+        inputs, metrics = _Inputs(self.usage, look.numbers_of), MonitoredMetrics(self.usage)
+        super().__init__((self.digests, inputs, LayerModes(self.usage), metrics, self._changes))
         self._seen: dict[str, dict[str, Any]] = {}
         self._is_one_update = True
 

@@ -9,7 +9,9 @@
 ``softmax_over``              where softmax has returned the input: over how many numbers; of all losses named here.
 ``labels``, ``label_min``...  see ``framework.label_counts``.
 
-Of ``kl_div_loss`` there are ``input_min``, ``input_max``, ``row_sum_error`` and ``classes``, along the last axis.
+Of ``kl_div_loss`` there are ``input_min``, ``input_max``, ``row_sum_error`` and ``classes``, along the last axis. Of
+``poisson_nll_loss`` there are ``input_min``, ``input_max``, and where it expects logarithms ``activated``: 1 if its
+input is what an exponential, a softplus or a ReLU has returned.
 
 Of these, and of ``binary_cross_entropy_loss``, in training:
 
@@ -50,12 +52,14 @@ _OF_LOGARITHMS = "nll_loss"
 _OF_CLASSES = ("cross_entropy_loss", _OF_LOGARITHMS)
 _OF_LOGITS = "binary_cross_entropy_with_logits_loss"
 _OF_DISTRIBUTIONS = "kl_div_loss"
+_OF_COUNTS = "poisson_nll_loss"
 _OF_NUMBERS = ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss")
 _ARGUMENTS = {
     "cross_entropy_loss": ("input", "target", "weight", "reduction", "ignore_index", "label_smoothing"),
     "nll_loss": ("input", "target", "weight", "reduction", "ignore_index"),
     _OF_LOGITS: ("input", "target", "weight", "pos_weight", "reduction"),
     "binary_cross_entropy_loss": ("input", "target", "weight", "reduction"),
+    _OF_COUNTS: ("input", "target", "log_input"),
     **dict.fromkeys((_OF_DISTRIBUTIONS, *_OF_NUMBERS), ("input", "target")),
 }
 
@@ -65,7 +69,9 @@ _MEAN = 1
 _IGNORED = -100
 
 _SOFTMAX = "SoftmaxBackward0"
-_APPLIED = {"cross_entropy_loss": _SOFTMAX, _OF_LOGITS: "SigmoidBackward0"}
+_SUM = "AddBackward0"
+_POSITIVE = {"ExpBackward0", "ReluBackward0", "SoftplusBackward0"}
+_APPLIED = {"cross_entropy_loss": {_SOFTMAX}, _OF_LOGITS: {"SigmoidBackward0"}, _OF_COUNTS: _POSITIVE}
 SAME_VALUES = {
     *("AliasBackward0", "CloneBackward0", "ExpandBackward0", "PermuteBackward0", "ReshapeAliasBackward0"),
     *("SqueezeBackward0", "SqueezeBackward1", "ToCopyBackward0", "TransposeBackward0", "UnsafeViewBackward0"),
@@ -128,6 +134,8 @@ class LossInputs(UsageProbe, domain=LOSS_FACTS, doing="looking at what a loss is
             return loss_facts.rows(values.detach(), library=torch)
         applied = _is_activated(values.grad_fn, _APPLIED.get(function))
         numbers: dict[str, Any] = {} if applied is None else {"activated": applied}
+        if function == _OF_COUNTS:
+            return {**(numbers if given.get("log_input", True) else {}), **loss_facts.ends(values.detach())}
         numbers.update(softmax_over(values.grad_fn))
         trained = loss if _can_be_read(loss) and loss.requires_grad else None
         if function in _OF_CLASSES:
@@ -208,12 +216,15 @@ def behind(node: Any, names: frozenset[str] | set[str]) -> Any:
     return node
 
 
-def _is_activated(node: Any, wanted: str | None) -> float | None:
-    """True if a node is the wanted one, behind others that leave values as they are; None if that is not known."""
+def _is_activated(node: Any, wanted: set[str] | None) -> float | None:
+    """True if a node is a wanted one, behind others that leave values as they are; None if that is not known."""
     node = behind(node, SAME_VALUES)
+    if wanted is _POSITIVE and node is not None and node.name() == _SUM and node.next_functions[1][0] is None:
+        # Something small is added, so that no rate is 0.
+        node = behind(node.next_functions[0][0], SAME_VALUES)
     if wanted is None or node is None or node.name() in OPAQUE_NODES:
         return None
-    return float(node.name() == wanted)
+    return float(node.name() in wanted)
 
 
 def softmax_over(node: Any) -> dict[str, int]:

@@ -12,6 +12,7 @@ from smd_agent.framework import training_facts as facts
 from smd_agent.framework.discarded_gradients import DiscardedGradients
 from smd_agent.framework.input_digests import InputDigests
 from smd_agent.framework.kept_gradients import KeptGradients
+from smd_agent.framework.monitored_metrics import MonitoredMetrics
 from smd_agent.framework.optimizer_settings import OptimizerSettings
 from smd_agent.framework.parameter_facts import ParameterFacts
 from smd_agent.framework.step_events import BeforeUpdate, Probe, Probes, StepEnd, on
@@ -96,6 +97,7 @@ class StepProbes(Probes):
         yield _PartialLoads(writer)
         yield InputDigests(writer, fact_adapters.digest_of)
         yield LayerModes(usage)
+        yield MonitoredMetrics(usage)
         yield from self._of_layers
         yield LossInputs(usage, models.loss_guesses)
         yield LossTargets(usage)

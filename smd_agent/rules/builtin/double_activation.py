@@ -5,12 +5,19 @@ from __future__ import annotations
 from smd_agent.rules.built_in import Severity
 from smd_agent.rules.usage import Expected, Fault, Numbers, UsageInARow, expected_by, is_of_yes_or_no
 
+_OF_COUNTS = "poisson_nll_loss_"
+
 # By how much a row of probabilities in bfloat16 may differ from 1.
 _NOISE = 0.01
 
 _SOFTMAX = "The loss applies softmax itself, and is given probabilities: the model ends with a softmax"
 _SIGMOID = "The loss applies sigmoid itself, and is given probabilities: the model ends with a sigmoid"
 _NOT_LOG = "The loss expects logarithms of probabilities, and is given probabilities: the model ends with a softmax"
+_NOT_LOG_RATES = (
+    "PoissonNLLLoss expects logarithms of rates, as long as it is not told log_input=False, and is given rates: the"
+    " model ends with an exponential, a softplus or a ReLU"
+)
+_TELL_RATES = "Give the loss log_input=False, or what the last linear layer returns"
 _USE_LOG = "Let the model end with log_softmax, or give CrossEntropyLoss what its last linear layer returns"
 _UNDONE = (
     "The loss is told from_logits=True, and is given probabilities: the model ends with a softmax or a sigmoid. Keras"
@@ -39,6 +46,8 @@ class DoubleActivation(UsageInARow):
 
     def fault(self, of: str, numbers: Numbers) -> Fault | None:
         """Return what is wrong where a loss expects logits, or logarithms."""
+        if of.partition("/")[2].startswith(_OF_COUNTS):
+            return Fault(_NOT_LOG_RATES, advice=_TELL_RATES) if numbers.get("activated") == 1 else None
         expected = expected_by(of, numbers)
         sums_to_1 = numbers.get("row_sum_error", 1.0) <= _NOISE and numbers.get("classes", 0) > 1
         are_probabilities = sums_to_1 and numbers.get("input_min", -1.0) >= 0

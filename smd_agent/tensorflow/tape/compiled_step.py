@@ -224,7 +224,7 @@ class CompiledStep:
     def _save_own_losses(self, saving: Saving, sides: Mapping[TracedSide, Tensor]) -> None:
         for step in self._functions.steps_in(self._definition()):
             for loss in step.own.own_losses.values():
-                saving.facts.saw_own_loss(None if loss is None else loss.repeated_in(sides))
+                saving.facts.saw_own_loss({} if loss is None else loss.facts_in(sides))
             saving.facts.saw_behind(_living(step.own.behind), self._notes.given)
 
     @STEPS.fence("reading what a tf.function changes")

@@ -7,7 +7,7 @@ were given, whatever models they belong to, and of those that stand behind them 
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from smd_agent.core.collection_keys import FACT_COLLECTIONS, CollectionKeys
@@ -97,13 +97,12 @@ class TapeFacts:
             step.losses.saw(kind, look)
 
     @LOSS_FACTS.fence("saving what a loss compares")
-    def saw_own_loss(self, repeated: float | None) -> None:
-        """A function has worked out a loss in which each element comes so often; None where that is not known."""
+    def saw_own_loss(self, numbers: Mapping[str, float]) -> None:
+        """A function has worked out a loss of which these facts are known."""
         step = self._current()
         if step is None or not step.usage.wanted_in_training or step.own_losses >= CALLS:
             return
-        if repeated is not None:
-            numbers = {"input_repeated": repeated, "target_repeated": repeated}
+        if numbers:
             step.usage.save(f"{LOSS}own_loss_{step.own_losses}", numbers)
         step.own_losses += 1
 

@@ -24,6 +24,8 @@ _READS = ("Cast", "ExpandDims", "Identity", "ReadVariableOp", "Reshape", "Squeez
 # What layers do with their kernels; a loop or a function may be a recurrent layer.
 _PRODUCTS = ("MatMul", "BatchMatMul", "Conv", "Depthwise", "Einsum", "While", "StatelessWhile", *CALLS)
 _MATRIX = 2
+# Operations that apply softmax to what they are given first.
+_OF_LOGITS = ("SoftmaxCrossEntropyWithLogits", "SparseSoftmaxCrossEntropyWithLogits")
 
 
 class LossGraph:
@@ -80,6 +82,13 @@ class LossGraph:
                 have_kernel |= is_product and any(len(tuple(one.shape)) >= _MATRIX for one in own)
         return [variable for variable in variables if id(variable) in found] if have_kernel else []
 
+    def has_activated_logits(self) -> bool | None:
+        """True if logits that a gradient reaches are what a softmax has returned; None if there are no logits."""
+        kinds = {operation.name: operation for operation in self._operations if operation.type in _OF_LOGITS}
+        needed = self._needed() if kinds else frozenset()
+        makers = [_maker(operation.inputs[0]) for name, operation in kinds.items() if name in needed]
+        return any(maker.type == "Softmax" for maker in makers) if makers else None
+
     def _handle_in(self, variable: Variable) -> Tensor | None:
         return self._inside.get(id(inner_variable(variable).handle))
 
@@ -105,6 +114,13 @@ class LossGraph:
             if operation.name in found and operation.type != "StopGradient":
                 found.update(given.op.name for given in operation.inputs)
         return found
+
+
+def _maker(tensor: Tensor) -> Any:
+    """The operation that has made a tensor, behind those that hand on its values."""
+    while tensor.op.type in _READS:
+        tensor = tensor.op.inputs[0]
+    return tensor.op
 
 
 def inner_variable(variable: Any) -> Any:

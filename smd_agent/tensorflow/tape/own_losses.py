@@ -6,6 +6,9 @@ tapes differentiate, while the function is traced, down to where predictions and
 one operand comes from a variable that is trained and the other does not. Of a loss without such a one there is nothing.
 A loss of Keras's looks the same there, and is told of too.
 
+``activated``, ``expects_logits``: of a loss with an operation that applies softmax itself, whether its logits are what
+a softmax has returned, and 1.
+
 A sum over all pairs of what is computed of each pair alone has no use: it draws all predictions to one value. Where it
 is weighted by the pair, or two operands of (N, N) are trained, pairs are meant, and nothing is said. Where a size is
 not known when the function is traced, the two operands are looked at when it has run. A step that runs eagerly has no
@@ -16,7 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from smd_agent.tensorflow.graph.function_rewrite import Output, Tap, output_of
@@ -48,17 +51,27 @@ _ELEMENTWISE = (
 class OwnLoss:
     """A loss that is worked out in a traced function.
 
-    repeated: how often each element comes, as far as that was known then.
+    repeated: how often each element comes, as far as that was known then; None of one that compares nothing.
     pairs: columns and rows that meet in it, of which that is not known.
+    activated: whether logits in it are what a softmax has returned; None of one without logits.
     """
 
-    repeated: float
+    repeated: float | None = None
     pairs: tuple[tuple[Output, Output], ...] = ()
+    activated: bool | None = None
 
     def taps(self) -> Iterator[Tap]:
         """The columns and rows that have to be had of the function, in turn."""
         for number, output in enumerate(side for pair in self.pairs for side in pair):
             yield Tap(TracedSide(self, number), output)
+
+    def facts_in(self, seen: Mapping[TracedSide, Any]) -> dict[str, float]:
+        """The facts of a step, by name, of what its taps have given; see ``repeated_in``."""
+        repeated = self.repeated_in(seen)
+        numbers = {} if repeated is None else {"input_repeated": repeated, "target_repeated": repeated}
+        if self.activated is not None:
+            numbers |= {"activated": float(self.activated), "expects_logits": 1.0}
+        return numbers
 
     def repeated_in(self, seen: Mapping[TracedSide, Any]) -> float | None:
         """The number of times that each element comes in a step; None if that is not known.
@@ -66,6 +79,8 @@ class OwnLoss:
         Args:
             seen: the values of the taps, as far as they are to be had, perhaps among those of others.
         """
+        if self.repeated is None:
+            return None
         sizes = {side.number: int(value.shape[0]) for side, value in seen.items() if side.loss is self}
         if len(sizes) < 2 * len(self.pairs) and self.repeated <= 1:
             return None
@@ -90,13 +105,16 @@ class TracedSide:
 
 
 def own_loss_of(graph: LossGraph, target: Tensor) -> OwnLoss | None:
-    """The comparison in a loss; None where it compares nothing, or that does not show.
+    """What is told of a loss; None where that is nothing, as of one that compares nothing and has no logits.
 
     Args:
         graph: what stands before it.
         target: the loss.
     """
-    return _Walk(graph).followed(target)
+    found, activated = _Walk(graph).followed(target), graph.has_activated_logits()
+    if activated is None:
+        return found
+    return replace(found, activated=activated) if found else OwnLoss(activated=activated)
 
 
 class _Found(NamedTuple):

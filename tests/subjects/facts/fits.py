@@ -11,7 +11,8 @@ Y = np.arange(80) % 3
 
 def fit(model, loss, y, optimizer, x=X):
     model.compile(optimizer, loss, jit_compile=False)
-    model.fit(x, y, batch_size=10, epochs=1, verbose=0, validation_data=(x, y))
+    stopping = keras.callbacks.EarlyStopping("val_loss", mode="min")
+    model.fit(x, y, batch_size=10, epochs=1, verbose=0, validation_data=(x, y), callbacks=[stopping])
 
 
 def model_of(*parts):
