@@ -56,11 +56,21 @@ def data_facts_of(call: Mapping[str, Any], model: xgboost.Booster) -> dict[str, 
 
 
 def _of_rounds(learner: Mapping[str, Any], call: Mapping[str, Any]) -> dict[str, float]:
-    rate = learner["gradient_booster"].get("tree_train_param", {}).get("learning_rate")
+    rate = _rate_of(learner["gradient_booster"])
     is_scheduled = any(is_a(callback, LearningRateScheduler) for callback in call.get("callbacks") or ())
     if rate is None or is_scheduled or call.get("xgb_model") is not None or not call.get("num_boost_round"):
         return {}
-    return {"learning_rate": float(rate), "asked": int(call["num_boost_round"])}
+    return {"learning_rate": rate, "asked": int(call["num_boost_round"])}
+
+
+def _rate_of(booster: Mapping[str, Any]) -> float | None:
+    """The learning rate of trees; None of what is another booster than ``gbtree``."""
+    updaters = booster.get("updater")
+    # XGBoost 1 has the parameters of each updater by itself.
+    each = [one.get("train_param", {}) for one in updaters.values()] if is_a(updaters, dict) else []
+    found = [params["learning_rate"] for params in (booster.get("tree_train_param", {}), *each) if params]
+    # It is written as a number of 32 bits is.
+    return float(f"{float(found[0]):.6g}") if found and booster["name"] == "gbtree" else None
 
 
 def _of_labels(data: xgboost.DMatrix, labels: Any, objective: Any) -> dict[str, float]:

@@ -79,6 +79,7 @@ def test_what_is_known_of_evaluation_sets(way, runner):
     labels = {"rows": 180, "features": 5, "positives": positives, "negatives": 180 - positives}
     labels |= {"sample_weight": 1, "scale_pos_weight": 1, "label_min": 0, "label_max": 1}
     expected |= {f"data_facts/labels/train/{name}": value for name, value in labels.items()}
+    expected |= {"data_facts/rounds/train/learning_rate": 0.3, "data_facts/rounds/train/asked": 5}
     found = create_trial(str(both.folder))
     names = found.tensor_names(collection="data_facts")
     assert {name: found.tensor(name).value(0).item() for name in names} == expected
@@ -110,7 +111,7 @@ def test_each_training_of_a_program_has_its_own(runner, tmp_path):
         for step in (0, 4, 6, 10)
     }
     binary = {"label_min": 0, "label_max": 1}
-    of_all = {"features": 5}
+    of_all = {"features": 5, "learning_rate": 0.3, "asked": 3}
     cv = {"rows": 180, "positives": few, "negatives": 180 - few, "sample_weight": 1, "scale_pos_weight": 3}
     one = {"rows": 240, "positives": many, "negatives": 240 - many, "sample_weight": 2, "scale_pos_weight": 0.5}
     least, most = json.loads(result.stdout.splitlines()[1])
