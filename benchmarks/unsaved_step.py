@@ -55,8 +55,7 @@ def generation(workload: str, steps: int) -> dict[str, float]:
 
     Returns:
         `plain`, the CPU time of a plain window in seconds, and the ratios to it of `ours`, `again` (a second plain
-        one), `alone` (one without torch's thread) and `old` (to its own plain one; 0 if there is none); `counted`, the
-        ratio of steps with the counter to those without it in the process of `ours`.
+        one), `alone` (one without torch's thread) and `old` (to its own plain one; 0 if there is none).
     """
     python = smdebug_python()
     with (

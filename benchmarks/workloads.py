@@ -62,13 +62,6 @@ class Training:
         cpu = time.thread_time() - cpu
         return {"cpu": cpu, "wall": time.perf_counter() - wall, "process": time.process_time() - process}
 
-    def uncounted_steps(self, count: int) -> dict[str, float]:
-        """Train as ``steps`` does, with the counter taken off the model meanwhile."""
-        from smd_agent.pytorch.model.step_counter import set_aside
-
-        with set_aside(self.model):
-            return self.steps(count)
-
     def saved_steps(self, count: int) -> dict[str, float]:
         """Train one period of `count` steps, the first of which is saved, and wait until that step is on disk.
 

@@ -75,6 +75,7 @@ def found_in(trial):
     return [found.tensor for found in judging.verdict().findings]
 
 
+@pytest.mark.filterwarnings("ignore")
 def test_callbacks_of_lightning(hook, tmp_path):
     module = Module()
     hook.register_module(module.net)
