@@ -56,9 +56,7 @@ class StepProbes(Probes):
             TrainerSettings(lambda trainer: _is_over(trainer, blocks)),
         )
         settings = OptimizerSettings(writer, roles, trainers.settings_of, trainers.title_of)
-        unregistered = UnregisteredParameters(
-            lambda: {*map(id, blocks.trained_parameters())}, fact_adapters.version_of
-        )
+        unregistered = UnregisteredParameters(lambda: {*map(id, blocks.trained_parameters())}, fact_adapters.version_of)
         parameters = fact_adapters.Parameters(
             trainers.title_of, lambda one: has_gradient(one) or unregistered.have_gradient(one)
         )

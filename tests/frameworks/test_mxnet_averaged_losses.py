@@ -61,33 +61,54 @@ def hybrid(block):
     return block
 
 
-# Kinds of losses that are made new for each test: Gluon's, and those that a program writes.
-L2, SOFTMAX = losses.L2Loss, losses.SoftmaxCrossEntropyLoss
+class Blocks:
+    """Losses that are made new for a training."""
+
+    def __init__(self):
+        self.l2, self.l1, self.ce = losses.L2Loss(), losses.L1Loss(), losses.SoftmaxCrossEntropyLoss()
+        self.mean, self.sum = OwnMean(), OwnSum()
+        self.hybrid_ce = hybrid(losses.SoftmaxCrossEntropyLoss())
+        self.hybrid_mean, self.hybrid_sum = hybrid(OwnMean()), hybrid(OwnSum())
+
+
+def two_means(y, use):
+    return use.l2(y, ROWS).mean() + 0.1 * use.l1(y, ROWS).mean()
+
+
+def mean_and_sum(y, use):
+    loss = use.l2(y, ROWS)
+    return loss.mean() + loss.sum()
+
+
+def of_output(compute):
+    """A loss of a net and its input, by one of what the net returns."""
+    use = Blocks()
+    return lambda net, x: compute(net(x), use)
+
+
 MEANS = {
-    "method": lambda: lambda net, x, l2=L2(): l2(net(x), ROWS).mean(),
-    "function": lambda: lambda net, x, ce=SOFTMAX(): nd.mean(ce(net(x), CLASSES)),
-    "axis": lambda: lambda net, x, ce=SOFTMAX(): nd.mean(ce(net(x), CLASSES), axis=0),
-    "hybridized loss": lambda: lambda net, x, ce=hybrid(SOFTMAX()): ce(net(x), CLASSES).mean(),
-    "own loss": lambda: lambda net, x, own=OwnMean(): own(net(x), ROWS),
-    "own loss, hybridized": lambda: lambda net, x, own=hybrid(OwnMean()): own(net(x), ROWS),
-    "written out": lambda: lambda net, x: ((net(x) - ROWS) ** 2).mean(),
-    "classes written out": lambda: lambda net, x: -(net(x).log_softmax() * ROWS).sum(axis=1).mean(),
-    "picked": lambda: lambda net, x: -nd.pick(net(x).log_softmax(), CLASSES).mean(),
-    "mean of means": lambda: lambda net, x: ((net(x) - ROWS) ** 2).mean(axis=-1).mean(),
-    "in another shape": lambda: lambda net, x: ((net(x) - ROWS) ** 2).reshape((-1,)).mean().reshape((1, 1)),
-    "divided sum": lambda: lambda net, x, l2=L2(): l2(net(x), ROWS).sum() / BATCH,
-    "divided losses": lambda: lambda net, x, l2=L2(): l2(net(x), ROWS) / BATCH,
-    "weighted": lambda: lambda net, x, l2=L2(): 0.5 * l2(net(x), ROWS).mean(),
-    "added": lambda: lambda net, x, l2=L2(), l1=losses.L1Loss(): (
-        (lambda y: l2(y, ROWS).mean() + 0.1 * l1(y, ROWS).mean())(net(x))
-    ),
+    "method": lambda y, use: use.l2(y, ROWS).mean(),
+    "function": lambda y, use: nd.mean(use.ce(y, CLASSES)),
+    "axis": lambda y, use: nd.mean(use.ce(y, CLASSES), axis=0),
+    "hybridized loss": lambda y, use: use.hybrid_ce(y, CLASSES).mean(),
+    "own loss": lambda y, use: use.mean(y, ROWS),
+    "own loss, hybridized": lambda y, use: use.hybrid_mean(y, ROWS),
+    "written out": lambda y, use: ((y - ROWS) ** 2).mean(),
+    "classes written out": lambda y, use: -(y.log_softmax() * ROWS).sum(axis=1).mean(),
+    "picked": lambda y, use: -nd.pick(y.log_softmax(), CLASSES).mean(),
+    "mean of means": lambda y, use: ((y - ROWS) ** 2).mean(axis=-1).mean(),
+    "in another shape": lambda y, use: ((y - ROWS) ** 2).reshape((-1,)).mean().reshape((1, 1)),
+    "divided sum": lambda y, use: use.l2(y, ROWS).sum() / BATCH,
+    "divided losses": lambda y, use: use.l2(y, ROWS) / BATCH,
+    "weighted": lambda y, use: 0.5 * use.l2(y, ROWS).mean(),
+    "added": two_means,
 }
 
 
 @pytest.mark.parametrize("hybridize", [False, True])
 @pytest.mark.parametrize("name", MEANS)
 def test_means(out, name, hybridize):
-    hook = trained(out, MEANS[name](), net=make_net(hybridize=hybridize))
+    hook = trained(out, of_output(MEANS[name]), net=make_net(hybridize=hybridize))
     (found,) = findings_of(hook, BatchDividedTwice())
     assert (found.severity, found.tensor) == (Severity.WARNING, "usage/optimizer/SGD/averaged")
     assert found.evidence == {"averaged": BATCH, "averages": 1, "divided_by": pytest.approx(BATCH)}
@@ -96,12 +117,12 @@ def test_means(out, name, hybridize):
 @pytest.mark.parametrize("hybridize", [False, True])
 @pytest.mark.parametrize("name", MEANS)
 def test_one_is_right(out, name, hybridize):
-    hook = trained(out, MEANS[name](), divided=1, net=make_net(hybridize=hybridize))
+    hook = trained(out, of_output(MEANS[name]), divided=1, net=make_net(hybridize=hybridize))
     assert findings_of(hook, BatchDividedTwice()) == []
 
 
 @pytest.mark.parametrize("hybridize", [False, True])
-@pytest.mark.parametrize("kind, target", [(L2, ROWS), (SOFTMAX, CLASSES)])
+@pytest.mark.parametrize("kind, target", [(losses.L2Loss, ROWS), (losses.SoftmaxCrossEntropyLoss, CLASSES)])
 def test_a_net_that_computes_its_loss(out, kind, target, hybridize):
     net = WithLoss(kind)
     if hybridize:
@@ -112,20 +133,20 @@ def test_a_net_that_computes_its_loss(out, kind, target, hybridize):
 
 # What is right, or not known, when the Trainer divides by the batch's size; with what is saved.
 SUMS = {
-    "losses": (lambda: lambda net, x, l2=L2(): l2(net(x), ROWS), 0),
-    "weighted losses": (lambda: lambda net, x, l2=L2(): l2(net(x), ROWS) * 0.5, 0),
-    "hybridized losses": (lambda: lambda net, x, ce=hybrid(SOFTMAX()): ce(net(x), CLASSES), 0),
-    "sum": (lambda: lambda net, x, l2=L2(): l2(net(x), ROWS).sum(), 0),
-    "halved sum": (lambda: lambda net, x, l2=L2(): l2(net(x), ROWS).sum() / 2, 0),
-    "own sum": (lambda: lambda net, x, own=OwnSum(): own(net(x), ROWS), 0),
-    "own sum, hybridized": (lambda: lambda net, x, own=hybrid(OwnSum()): own(net(x), ROWS), 0),
-    "mean over classes of a sum": (lambda: lambda net, x: ((net(x) - ROWS) ** 2).sum(axis=0).mean(), None),
-    "sum of means over classes": (lambda: lambda net, x: ((net(x) - ROWS) ** 2).mean(axis=1).sum(), 0),
-    "losses over classes": (lambda: lambda net, x: ((net(x) - ROWS) ** 2).mean(axis=1), 0),
-    "mean of a sum": (lambda: lambda net, x, l2=L2(): l2(net(x), ROWS).sum().mean(), None),
-    "mean times the batch": (lambda: lambda net, x, l2=L2(): l2(net(x), ROWS).mean() * BATCH, None),
-    "mean beside a sum": (lambda: lambda net, x, l2=L2(): (lambda l: l.mean() + l.sum())(l2(net(x), ROWS)), None),
-    "transposed": (lambda: lambda net, x: ((net(x) - ROWS) ** 2).transpose().sum(axis=1).mean(), None),
+    "losses": (lambda y, use: use.l2(y, ROWS), 0),
+    "weighted losses": (lambda y, use: use.l2(y, ROWS) * 0.5, 0),
+    "hybridized losses": (lambda y, use: use.hybrid_ce(y, CLASSES), 0),
+    "sum": (lambda y, use: use.l2(y, ROWS).sum(), 0),
+    "halved sum": (lambda y, use: use.l2(y, ROWS).sum() / 2, 0),
+    "own sum": (lambda y, use: use.sum(y, ROWS), 0),
+    "own sum, hybridized": (lambda y, use: use.hybrid_sum(y, ROWS), 0),
+    "mean over classes of a sum": (lambda y, use: ((y - ROWS) ** 2).sum(axis=0).mean(), None),
+    "sum of means over classes": (lambda y, use: ((y - ROWS) ** 2).mean(axis=1).sum(), 0),
+    "losses over classes": (lambda y, use: ((y - ROWS) ** 2).mean(axis=1), 0),
+    "mean of a sum": (lambda y, use: use.l2(y, ROWS).sum().mean(), None),
+    "mean times the batch": (lambda y, use: use.l2(y, ROWS).mean() * BATCH, None),
+    "mean beside a sum": (mean_and_sum, None),
+    "transposed": (lambda y, use: ((y - ROWS) ** 2).transpose().sum(axis=1).mean(), None),
 }
 
 
@@ -133,7 +154,7 @@ SUMS = {
 @pytest.mark.parametrize("name", SUMS)
 def test_sums(out, name, hybridize):
     loss_of, averaged = SUMS[name]
-    hook = trained(out, loss_of(), net=make_net(hybridize=hybridize))
+    hook = trained(out, of_output(loss_of), net=make_net(hybridize=hybridize))
     assert findings_of(hook, BatchDividedTwice()) == []
     found = of_first(usage_of(hook), "optimizer/SGD")
     expected = {} if averaged is None else {"averaged": averaged, "averages": 0}

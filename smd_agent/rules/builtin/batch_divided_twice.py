@@ -38,7 +38,8 @@ class BatchDividedTwice(UsageInARow):
         " the learning rate is smaller by that factor than it was set to"
     )
     advice = (
-        "Call trainer.step(1), or start the backward pass from the losses of all samples: loss.backward() without mean()"
+        "Call trainer.step(1), or start the backward pass from the losses of all samples, by loss.backward() without"
+        " mean()"
     )
     short = "batch divided twice: {}"
 

@@ -26,10 +26,10 @@ _TAKE_ALL = (
 class ParameterNotOptimized(BuiltInRule):
     """A parameter that has a gradient and was given to no optimizer.
 
-    One that is given to an optimizer later, as in gradual unfreezing, is no finding any more. In PyTorch and Gluon it is
-    also found on parameters that a model does not know of, because their modules are in a plain list or dict in place
-    of an `nn.ModuleList`. One module alone in a list, one in evaluation mode, or in Gluon one that was loaded from a
-    file, is taken to be hidden on purpose.
+    One that is given to an optimizer later, as in gradual unfreezing, is no finding any more. In PyTorch and Gluon it
+    is also found on parameters that a model does not know of, because their modules are in a plain list or dict in
+    place of an `nn.ModuleList`. One module alone in a list, one in evaluation mode, or in Gluon one that was loaded
+    from a file, is taken to be hidden on purpose.
 
     In a `tf.function` with a GradientTape it is also found on variables of which no gradient was taken, if they stand
     between those that are trained and the loss, were made after one of them, and have not changed: a warning, as they
