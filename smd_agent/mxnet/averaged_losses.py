@@ -58,20 +58,20 @@ class AveragedLosses(UsageProbe, domain=LOSS_FACTS, doing="looking at what a bac
 
     @on(LayerReturn)
     def after_block(self, call: LayerReturn) -> None:
-        """It has returned."""
+        """Such a block has returned."""
         self._depth = max(self._depth - 1, 0)
         if autograd.is_recording():
             self._means.add(call.layer, call.inputs, call.outputs, not self._depth)
 
     @on(OutsideReturn)
     def after_outside(self, call: OutsideReturn) -> None:
-        """Another block has."""
+        """A block of no model has returned."""
         if autograd.is_recording():
             self._means.add(call.layer, (), call.outputs, True)
 
     @on(BeforeBackward)
     def before_backward(self, backward: BeforeBackward) -> None:
-        """There is a graph still."""
+        """A backward pass is about to begin, and the graph is there still."""
         heads = arrays_in(backward.tensors)
         self._heads = [self._means.samples_of(head) for head in heads] if len(heads) <= _MOST else [None]
 

@@ -60,7 +60,7 @@ NOISE = 1e-4
 
 
 class _Result(NamedTuple):
-    """What a block has returned.
+    """Something that a block has returned.
 
     array: one of its arrays.
     block, place: it, and which of its outputs that is.
@@ -142,7 +142,7 @@ class _Walk:
         return found.pop() if len(found) == 1 else None
 
     def _of_many(self, scope: _Scope, output: Output, samples: int) -> int | None:
-        """Of a loss that is not reduced: whether that of each sample was divided by how many there are."""
+        """The same of a loss that is not reduced: if that of each sample was divided by how many there are."""
         factor = 1.0
         while self._goes_on() and not self._is_result(scope, output):
             node = scope.nodes[output[0]]
@@ -154,7 +154,7 @@ class _Walk:
         return samples if samples > 1 and abs(factor * samples - 1) <= NOISE else 0
 
     def _terms(self, scope: _Scope, output: Output, factor: float) -> Iterator[int | None]:
-        """What each term that has been added is, of a number; all are multiplied by the factor."""
+        """Each term that has been added to a number, as ``samples_of`` has it; all are multiplied by the factor."""
         if not self._goes_on():
             yield None
             return
@@ -256,7 +256,7 @@ def _inputs(node: Mapping[str, Any]) -> list[Output]:
 
 
 def _factor(node: Mapping[str, Any]) -> float | None:
-    """What an operation multiplies values by; None if it does anything else."""
+    """The number that an operation multiplies values by; None if it does anything else."""
     kind = node["op"]
     if kind in _SAME or kind in _SHAPING:
         return 1.0

@@ -27,7 +27,7 @@ _WHY = "what is loaded and initialized again is lost"
 
 
 class _State(Enum):
-    """What has become of the values of a parameter that were loaded."""
+    """Fate of the values of a parameter that were loaded."""
 
     WAITING = "nothing has been computed with them"
     USED = "a block has been called"
