@@ -89,7 +89,7 @@ class Parameters:
 
     def version_of(self, parameter: Parameter) -> bytes:
         """The digest of a parameter's values; of one that has none, of nothing."""
-        return _digest(*values_of(parameter)[:1])
+        return version_of(parameter)
 
     def living(self) -> set[int]:
         """The ids of the parameters of all blocks that the program holds."""
@@ -159,6 +159,11 @@ class Gradients:
     def all_of(self, signs: Sequence[Any]) -> bool:
         """True if all signs are."""
         return all(signs)
+
+
+def version_of(parameter: Parameter) -> bytes:
+    """The digest of a parameter's values; of one that has none, of nothing."""
+    return _digest(*values_of(parameter)[:1])
 
 
 def _is_dense(array: NDArray) -> bool:

@@ -25,6 +25,7 @@ from smd_agent.mxnet import backward_calls, block_calls, live_blocks
 from smd_agent.mxnet.arrays import is_symbolic
 from smd_agent.mxnet.hook import Hook
 from smd_agent.mxnet.hybridized import watch_tracing
+from smd_agent.mxnet.lost_loads import loads
 from smd_agent.mxnet.plain_access import block_of, can_be_trained, own_parameters, parameters_of
 from smd_agent.mxnet.step_counter import TrackedBlock
 from smd_agent.mxnet.trainer_watch import updates
@@ -58,6 +59,7 @@ class BlockFinder(ModelFinder[Block, TrackedBlock, Hook]):
         backward_calls.install()
         watch_tracing()
         updates.install()
+        loads.install()
         why = "a Trainer knows what is trained"
         replace(Trainer, "__init__", self._wrap_init, why=why, then=self._trainer_made)
         self._watch_calls()

@@ -21,6 +21,7 @@ from smd_agent.framework.unowned_parameters import UnownedParameters
 from smd_agent.framework.usage import Usage
 from smd_agent.framework.weight_changes import WeightChanges
 from smd_agent.mxnet import fact_adapters
+from smd_agent.mxnet.averaged_losses import AveragedLosses
 from smd_agent.mxnet.channel_axes import Channels
 from smd_agent.mxnet.gradients import Gradients
 from smd_agent.mxnet.layer_modes import LayerModes
@@ -28,12 +29,14 @@ from smd_agent.mxnet.layers import Layers
 from smd_agent.mxnet.loss_inputs import LossInputs
 from smd_agent.mxnet.loss_targets import LossTargets
 from smd_agent.mxnet.losses import Losses
+from smd_agent.mxnet.lost_loads import LostLoads
 from smd_agent.mxnet.model_inputs import ModelInputs
 from smd_agent.mxnet.plain_access import is_sparse, parameters_of
 from smd_agent.mxnet.ports import TrainedBlocks
 from smd_agent.mxnet.reached_parameters import has_unused_gradient
 from smd_agent.mxnet.sequence_layers import SequenceLayers
 from smd_agent.mxnet.trainer_settings import TrainerSettings
+from smd_agent.mxnet.unregistered_parameters import UnregisteredParameters
 from smd_agent.mxnet.weights import Weights
 
 
@@ -53,7 +56,10 @@ class StepProbes(Probes):
             TrainerSettings(lambda trainer: _is_over(trainer, blocks)),
         )
         settings = OptimizerSettings(writer, roles, trainers.settings_of, trainers.title_of)
-        parameters = fact_adapters.Parameters(trainers.title_of, has_gradient)
+        unregistered = UnregisteredParameters(lambda: {*map(id, blocks.trained_parameters())}, fact_adapters.version_of)
+        parameters = fact_adapters.Parameters(
+            trainers.title_of, lambda one: has_gradient(one) or unregistered.have_gradient(one)
+        )
         # A backward pass of the step has reached them, or those of no block that is known one before an update.
         of_trainers = fact_adapters.Parameters(
             trainers.title_of, lambda one: has_gradient(one) or has_unused_gradient(one)
@@ -68,10 +74,12 @@ class StepProbes(Probes):
                 Channels(writer),
                 settings,
                 _Updates(writer, roles, fact_adapters.Weights()),
-                ParameterFacts(writer, blocks.facts_told, parameters),
+                ParameterFacts(writer, blocks.facts_told, parameters, unregistered.of_model),
                 UnownedParameters(usage, of_trainers, lambda: {*map(id, blocks.trained_parameters())}),
                 KeptGradients(usage, gradients),
                 DiscardedGradients(usage, gradients),
+                AveragedLosses(usage, trainers.title_of),
+                LostLoads(usage),
                 InputDigests(writer, fact_adapters.digest_of),
                 ModelInputs(usage),
                 LayerModes(usage),

@@ -275,6 +275,11 @@ _MXNET = (
         "weights that the program has set are not those that a training has left",
         ALWAYS,
     ),
+    Declared(
+        _named("mxnet.gluon.Parameter", "_load_init _finish_deferred_init set_data"),
+        "what is loaded and initialized again is lost",
+        ALWAYS,
+    ),
     Declared(("mxnet.autograd.backward",), _BACKWARD, ALWAYS),
     Declared(("mxnet.nd.NDArray.backward",), _BACKWARD, ALWAYS),
     Declared(("mxnet.gluon.HybridBlock._get_graph",), "a traced graph shows where the inner blocks are in it", ALWAYS),

@@ -7,11 +7,11 @@ from smd_agent.rules.known_parameters import Fact, known_parameters
 
 _IN_A_LIST = (
     "Its module, or the parameter, is in a plain list or dict of the model, which does not register it:"
-    " model.parameters(), state_dict() and to(device) leave it out"
+    " model.parameters(), state_dict() and to(device) leave it out, in Gluon collect_params() and save_parameters()"
 )
 _USE_MODULE_LIST = (
     "Use nn.ModuleList or nn.ModuleDict (nn.ParameterList for parameters) in place of the list or dict, before the"
-    " optimizer is made"
+    " optimizer is made; in Gluon nn.Sequential, or register_child of each block"
 )
 _BEHIND = (
     "It works on what variables that are trained have made, can be trained itself, and was made after them: it was left"
@@ -26,9 +26,10 @@ _TAKE_ALL = (
 class ParameterNotOptimized(BuiltInRule):
     """A parameter that has a gradient and was given to no optimizer.
 
-    One that is given to an optimizer later, as in gradual unfreezing, is no finding any more. In PyTorch it is
-    also found on parameters that a model does not know of, because their modules are in a plain list or dict in place
-    of an `nn.ModuleList`. One module alone in a list, or one in evaluation mode, is taken to be hidden on purpose.
+    One that is given to an optimizer later, as in gradual unfreezing, is no finding any more. In PyTorch and Gluon it
+    is also found on parameters that a model does not know of, because their modules are in a plain list or dict in
+    place of an `nn.ModuleList`. One module alone in a list, one in evaluation mode, or in Gluon one that was loaded
+    from a file, is taken to be hidden on purpose.
 
     In a `tf.function` with a GradientTape it is also found on variables of which no gradient was taken, if they stand
     between those that are trained and the loss, were made after one of them, and have not changed: a warning, as they

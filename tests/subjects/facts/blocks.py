@@ -1,5 +1,7 @@
 """Trainings of Gluon that have between them all that facts are saved of."""
 
+import tempfile
+
 import mxnet as mx
 import numpy as np
 from mxnet import autograd, gluon, nd
@@ -41,3 +43,16 @@ train(nn.HybridLambda("softmax"), gluon.loss.SoftmaxCrossEntropyLoss(), "sgd", {
 crossing = gluon.loss.SoftmaxCrossEntropyLoss()
 train(nn.Dense(3, flatten=False), crossing, "sgd", {}, first=nn.Embedding(9, 4), dtype="int32")
 train(nn.Dense(3), crossing, "sgd", {}, first=rnn.LSTM(5), shape=(10, 4, 2))
+
+net = nn.Dense(3, in_units=4)
+net.initialize()
+with tempfile.NamedTemporaryFile() as file:
+    net.save_parameters(file.name)
+    net.load_parameters(file.name)
+net.initialize(force_reinit=True)
+trainer = gluon.Trainer(net.collect_params(), "sgd")
+for _ in range(3):
+    with autograd.record():
+        loss = crossing(net(nd.ones((10, 4))), nd.array(np.arange(10) % 3))
+    loss.backward()
+    trainer.step(10)
