@@ -140,6 +140,13 @@ RIGHT = {
         shape=PIXELS["shape"],
         net=lambda: Pixels(3 * (SIDE + 1)),
     ),
+    # Two channels for each class, and as many classes as an image is wide.
+    "channels by class": training_of(
+        lambda x: x.view(BATCH, SIDE + 1, SIDE, 2 * (SIDE + 1)),
+        places=(BATCH, SIDE, 2 * (SIDE + 1)),
+        shape=PIXELS["shape"],
+        net=lambda: Pixels(2 * (SIDE + 1)),
+    ),
     "one pixel": training_of(lambda x: x.view(-1, CLASSES), places=(BATCH,), net=Pixels, shape=(BATCH, WIDTH, 1, 1)),
 }
 

@@ -205,7 +205,7 @@ def _are_rows(tokens: Any) -> bool:
 
 
 def _of_attention(layer: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> _Attending | None:
-    """What an attention looks at; None if that is another sequence, or is hidden by a mask of places."""
+    """The rows that an attention looks at; None if that is another sequence, or is hidden by a mask of places."""
     query: Any = args[0] if args else kwargs.get("query")
     if not is_a(query, torch.Tensor) or query.dim() != DIMENSIONS:
         return None
@@ -223,7 +223,7 @@ def _of_attention(layer: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) 
 
 
 def _of_encoder(layer: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> _Attending | None:
-    """What an encoder of transformers looks at; None if it is none, or is not given tokens and a mask of them."""
+    """The rows that an encoder of transformers looks at; None if it is none, or is not given tokens and a mask of them."""
     names = _arguments_of(layer)
     given: dict[str, Any] = {**dict(zip(names, args, strict=False)), **kwargs}
     tokens: Any = given.get(_TOKENS)
