@@ -223,7 +223,7 @@ def _of_attention(layer: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) 
 
 
 def _of_encoder(layer: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> _Attending | None:
-    """The rows that an encoder of transformers looks at; None if it is none, or is not given tokens and a mask of them."""
+    """The rows that an encoder of transformers looks at; None if it is none, or is given something else."""
     names = _arguments_of(layer)
     given: dict[str, Any] = {**dict(zip(names, args, strict=False)), **kwargs}
     tokens: Any = given.get(_TOKENS)
