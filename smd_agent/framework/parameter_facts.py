@@ -39,6 +39,7 @@ class ParameterFacts(Probe, domain=PARAMETERS, doing="looking at a model's param
         unregistered: gives those that a model uses and does not know of, with names; of these only those are told of
             that have a gradient and no optimizer.
         behind: ids of those that stand behind others that are trained, and are trained by nothing.
+        is_idle: tells of a name and a parameter whether it is frozen, and makes an adapter add nothing.
     """
 
     def __init__(
@@ -48,6 +49,7 @@ class ParameterFacts(Probe, domain=PARAMETERS, doing="looking at a model's param
         parameters: Parameters,
         unregistered: Callable[[Any], Iterable[tuple[str, Any]]] = lambda _: (),
         behind: Container[int] = (),
+        is_idle: Callable[[str, Any], bool] = lambda *_: False,
     ) -> None:
         self._writer = writer
         self.wanted = CollectionKeys.PARAMETERS in writer.collections_due()
@@ -55,6 +57,7 @@ class ParameterFacts(Probe, domain=PARAMETERS, doing="looking at a model's param
         self._parameters = parameters
         self._unregistered_of = unregistered
         self._behind = behind
+        self._is_idle = is_idle
         # Weakly: a step stays open until the next one begins, and a model that the program lets go must go.
         self._models: dict[str, list[tuple[str, int, weakref.ref[Any]]]] = {}
         self._unregistered: set[int] = set()
@@ -82,12 +85,12 @@ class ParameterFacts(Probe, domain=PARAMETERS, doing="looking at a model's param
         for group, members in self._parameters.groups_of(use.optimizer).items():
             own.update(dict.fromkeys(map(id, members), group))
         for parameters in self._models.values():
-            for _, key, reference in parameters:
+            for name, key, reference in parameters:
                 if key not in self._optimizers and (parameter := reference()) is not None:
-                    self._look_at(parameter, own.get(key))
+                    self._look_at(name, parameter, own.get(key))
         self._optimizers = {**own, **self._optimizers}
 
-    def _look_at(self, parameter: Any, group: str | None) -> None:
+    def _look_at(self, name: str, parameter: Any, group: str | None) -> None:
         """Look at a parameter before an update, by the optimizer that has it in this group, or by another one."""
         known = self._facts.get(id(parameter))
         if known is None or group is not None:
@@ -95,6 +98,7 @@ class ParameterFacts(Probe, domain=PARAMETERS, doing="looking at a model's param
                 "requires_grad": self._parameters.can_be_trained(parameter),
                 "optimizer": group or (facts.NOT_NOW if self._parameters.was_given(parameter) else None),
                 "gradient": self._parameters.has_gradient(parameter),
+                **({"idle": True} if self._is_idle(name, parameter) else {}),
             }
         elif not known["gradient"]:
             known["gradient"] = self._parameters.has_gradient(parameter)

@@ -105,7 +105,8 @@ def described(parameters: Mapping[str, Mapping[str, object]]) -> str:
         parameters: by name, of each: ``requires_grad``; ``optimizer``, the one that updates it with its group, None
             if it was given to none, or ``NOT_NOW``; ``gradient``, whether it has one when the optimizer updates;
             ``registered``, false where the model uses it and does not know of it, else left out; ``behind``, true where
-            it works on what parameters that are trained have made, and nothing trains it, else left out.
+            it works on what parameters that are trained have made, and nothing trains it, else left out; ``idle``, true
+            where it is frozen and all 0, so that an adapter adds nothing, else left out.
     """
     return json.dumps(parameters, separators=(",", ":"))
 

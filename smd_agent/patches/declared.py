@@ -174,6 +174,7 @@ _PYTORCH = (
         "losses computed by functions are saved",
         STEP,
     ),
+    Declared(_named("torch._VF", "dropout feature_dropout"), "dropout that stays on in evaluation is told of", STEP),
     Declared(("torch.nn.Module.__call__",), "what a model without steps computes is no part of the step", STEP),
     Declared(("torch.nn.Module.__call__", "torch.nn.Module.forward"), "inputs and outputs of layers are saved", CALL),
 )

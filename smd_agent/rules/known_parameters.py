@@ -18,6 +18,7 @@ class Fact(NamedTuple):
     gradient: whether it had one when the optimizer updated.
     registered: whether the model knows of it; else it holds it in a plain list or dict.
     behind: whether it works on what parameters that are trained have made, and nothing trains it.
+    idle: whether it is frozen, and makes an adapter add nothing.
     """
 
     requires_grad: bool
@@ -25,6 +26,7 @@ class Fact(NamedTuple):
     gradient: bool
     registered: bool = True
     behind: bool = False
+    idle: bool = False
 
 
 def known_parameters(step: StepView) -> dict[str, dict[str, Fact]]:
@@ -47,6 +49,7 @@ def _parsed(text: str) -> dict[str, Fact] | None:
                 bool(one["gradient"]),
                 bool(one.get("registered", True)),
                 bool(one.get("behind", False)),
+                bool(one.get("idle", False)),
             )
             for name, one in told.items()
         }

@@ -101,6 +101,116 @@ def test_samples_of_a_generator_within_each_step_are_no_evaluation(trained):
     assert trained(gan).findings(EvaluationInTrainingMode()) == []
 
 
+class ByFunction(nn.Module):
+    """A layer that drops by a function, in as many ways as there are."""
+
+    def __init__(self, way, p=0.3):
+        super().__init__()
+        self.way, self.p = way, p
+
+    def forward(self, x):
+        return getattr(self, self.way)(x)
+
+    def left_out(self, x):
+        return functional.dropout(x, p=self.p)
+
+    def in_place(self, x):
+        return functional.dropout(x, self.p)
+
+    def over_lines(self, x):
+        return (
+            functional.dropout(
+                x,
+                p=self.p,
+            )
+            + 0
+        )
+
+    def channels(self, x):
+        return functional.dropout1d(x[None], p=self.p)[0]
+
+    def by_mode(self, x):
+        return functional.dropout(x, p=self.p, training=self.training)
+
+    def by_mode_in_place(self, x):
+        return functional.dropout(x, self.p, self.training)
+
+    def always(self, x):
+        return functional.dropout(x, self.p, training=True)
+
+    def always_on_one_line(self, x):
+        return functional.dropout(x, 0.0) + functional.dropout(x, self.p, training=True)
+
+    def by_settings(self, x):
+        return functional.dropout(x, **{"p": self.p, "training": True})
+
+    def by_more(self, x):
+        return functional.dropout(x, *(self.p, True))
+
+    def by_another_name(self, x):
+        drop = functional.dropout
+        return drop(x, self.p)
+
+
+@pytest.mark.parametrize("way", ["left_out", "in_place", "over_lines", "channels"])
+def test_dropout_by_a_function_that_is_not_told_the_mode(trained, way):
+    before = {name: getattr(functional._VF, name) for name in ("dropout", "feature_dropout")}
+    (found,) = trained(evaluated(ByFunction(way), nn.Module.eval)).findings(EvaluationInTrainingMode())
+    assert (found.severity, found.mode) == (Severity.WARNING, ModeKeys.EVAL)
+    assert found.tensor == "usage/model/Sequential/functional_dropout"
+    assert (found.first_step, found.steps) == (1, 5)
+    assert found.evidence == {"dropped": pytest.approx(0.3)}
+    assert "F.dropout" in found.cause
+    (found,) = trained(evaluated(ByFunction(way), nn.Module.eval, with_loss=False)).findings(EvaluationInTrainingMode())
+    assert found.severity is Severity.NOTE
+    assert {name: getattr(functional._VF, name) for name in before} == before
+    assert not vars(functional._VF).keys() & before.keys()
+
+
+@pytest.mark.parametrize(
+    "way", ["by_mode", "by_mode_in_place", "always", "always_on_one_line", "by_settings", "by_more", "by_another_name"]
+)
+def test_dropout_by_a_function_that_is_told_the_mode(trained, way):
+    assert trained(evaluated(ByFunction(way), nn.Module.eval)).findings(EvaluationInTrainingMode()) == []
+
+
+def test_dropout_by_a_function_that_drops_nothing(trained):
+    assert trained(evaluated(ByFunction("left_out", 0.0), nn.Module.eval)).findings(EvaluationInTrainingMode()) == []
+
+
+def test_a_layer_in_training_mode_alone_that_drops_by_a_function(trained):
+    assert trained(evaluated(ByFunction("left_out"), monte_carlo)).findings(EvaluationInTrainingMode()) == []
+
+
+def test_dropout_beside_the_model(trained):
+    """As of what is given to it on purpose, to see how it bears that."""
+
+    def noise(model):
+        model.eval()
+        functional.dropout(torch.ones(4), 0.5)
+
+    assert trained(evaluated(nn.Identity(), noise)).findings(EvaluationInTrainingMode()) == []
+
+
+def test_scripts_compile_while_dropout_is_watched(trained):
+    found = []
+
+    def prepare(model):
+        model.eval()
+        model[1].register_forward_hook(lambda *_: found.append(torch.jit.script(Scripted())(torch.ones(3))))
+
+    trained(evaluated(nn.Dropout(0.3), prepare, batches=1))
+    assert [one.shape for one in found] == [(3,)] * len(found)
+    assert found
+
+
+class Scripted(nn.Module):
+    """A module that TorchScript compiles, with dropout by a function."""
+
+    def forward(self, x):
+        return functional.dropout(x, 0.5)
+
+
 def test_clean_trainings_are_silent(clean):
     assert clean["evaluation_in_between"].findings(EvaluationInTrainingMode()) == []
     verdicts = {name: run.verdict(EvaluationInTrainingMode()) for name, run in clean.items()}

@@ -65,7 +65,7 @@ def watch(installed: Installed, look: Look, look_at_input: LookAtInput) -> None:
             original = getattr(owner, function)
             make = functools.partial(_wrap, name, look, look_at_input)
             installed.patch(owner, function, make, why="losses computed by functions are saved")
-            _let_scripts_compile(installed, getattr(owner, function), original)
+            let_scripts_compile(installed, getattr(owner, function), original)
 
 
 def calls_that_make(node_name: str) -> list[FunctionCall]:
@@ -85,7 +85,7 @@ def _wrap(name: str, look: Look, look_at_input: LookAtInput, original: Callable[
     return loss_function
 
 
-def _let_scripts_compile(installed: Installed, ours: Any, original: Any) -> None:
+def let_scripts_compile(installed: Installed, ours: Any, original: Any) -> None:
     """Have ``torch.jit.script`` take ours for the original: it knows functions of PyTorch by their ids."""
     table = _operators()
     operator = table.get(id(original))

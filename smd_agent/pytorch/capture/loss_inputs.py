@@ -15,6 +15,7 @@ input is what an exponential, a softplus or a ReLU has returned.
 
 Of these, and of ``binary_cross_entropy_loss``, in training:
 
+``classes_mixed``             see ``class_axes``.
 ``loss``                      what the function has returned, by label.
 ``guess``, ``least``          see ``framework.loss_guesses``.
 ``rare_weight``, ``imbalance``  see there.
@@ -44,7 +45,7 @@ from smd_agent.framework.step_events import LossCall, StepEnd, on
 from smd_agent.framework.training_facts import LOOKED_AT
 from smd_agent.framework.usage import Usage, UsageProbe
 from smd_agent.pytorch.arrays import has_memory
-from smd_agent.pytorch.capture import target_reach
+from smd_agent.pytorch.capture import class_axes, target_reach
 from smd_agent.pytorch.own_operations import fence, without_gradients
 from smd_agent.pytorch.tracing import graph_task, is_opaque
 
@@ -142,6 +143,7 @@ class LossInputs(UsageProbe, domain=LOSS_FACTS, doing="looking at what a loss is
             axis = 1 if values.dim() > 1 else 0
             numbers.update(loss_facts.rows(values.detach(), axis, function == _OF_LOGARITHMS, torch))
             if not target.is_floating_point():
+                numbers.update(class_axes.facts(values))
                 numbers.update(self._of_classes(name, given, trained, numbers["classes"]))
             return numbers
         if function == _OF_LOGITS:

@@ -67,6 +67,7 @@ class SavedStep(CapturedStep):
         self.installed.patch(torch.autograd, "backward", self._wrap_backward, why="gradients and losses are saved")
         self._watch_gradients()
         self._probes.clipped.install(self.installed)
+        self._probes.dropping.install(self.installed)
         self._watch_losses()
         watch.begin(self, amid=self._models.amid_training)
         self.installed.on_close(lambda: watch.end(self))

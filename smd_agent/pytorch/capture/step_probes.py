@@ -20,11 +20,14 @@ from smd_agent.framework.unowned_parameters import UnownedParameters
 from smd_agent.framework.usage import Usage
 from smd_agent.framework.weight_changes import WeightChanges
 from smd_agent.pytorch.capture import fact_adapters
+from smd_agent.pytorch.capture.attended_padding import AttendedPadding
 from smd_agent.pytorch.capture.broadcast_losses import OwnLosses
 from smd_agent.pytorch.capture.channel_axes import Channels
 from smd_agent.pytorch.capture.clipped_gradients import ClippedGradients
 from smd_agent.pytorch.capture.gradients import Gradients
+from smd_agent.pytorch.capture.idle_adapters import IdleAdapters
 from smd_agent.pytorch.capture.last_steps import LastSteps
+from smd_agent.pytorch.capture.lasting_dropout import LastingDropout
 from smd_agent.pytorch.capture.layer_modes import LayerModes
 from smd_agent.pytorch.capture.layer_values import Layers, ModuleValues
 from smd_agent.pytorch.capture.loss_graph import KnownLosses
@@ -56,7 +59,7 @@ class StepProbes(Probes):
 
     Attributes:
         scales: of the losses.
-        gradients, clipped: two of the probes.
+        gradients, clipped, dropping: three of the probes.
     """
 
     def __init__(self, models: TrainedModels, values: ModuleValues, called: Callable[[], Iterable[str]]) -> None:
@@ -68,8 +71,9 @@ class StepProbes(Probes):
         self.gradients = Gradients(writer, self.scales, wanted)
         usage = Usage(writer, models.roles, models.facts_told)
         self.clipped = ClippedGradients(usage)
+        self.dropping = LastingDropout(usage, lambda: models.in_this_thread)
         roles = TrainedRoles(models.roles)
-        self._of_layers = ModelInputs(usage), SequenceLayers(usage), LastSteps(usage)
+        self._of_layers = ModelInputs(usage), SequenceLayers(usage), LastSteps(usage), AttendedPadding(usage)
         super().__init__(
             (
                 scaler_facts,
@@ -93,7 +97,10 @@ class StepProbes(Probes):
         parameters, gradients = fact_adapters.Parameters(), fact_adapters.Gradients()
         yield _Settings(writer, roles, fact_adapters.settings_of)
         yield WeightChanges(writer, roles, fact_adapters.Weights(), updates.in_progress)
-        yield ParameterFacts(writer, models.facts_told, parameters, lambda model: left_untrained(model, trained))
+        idle = IdleAdapters()
+        yield ParameterFacts(
+            writer, models.facts_told, parameters, lambda model: left_untrained(model, trained), is_idle=idle.has
+        )
         yield _PartialLoads(writer)
         yield InputDigests(writer, fact_adapters.digest_of)
         yield LayerModes(usage)
@@ -106,6 +113,7 @@ class StepProbes(Probes):
         yield UnownedParameters(usage, parameters, trained)
         yield DiscardedGradients(usage, gradients)
         yield self.clipped
+        yield self.dropping
         yield ScheduleFacts(usage)
         yield TrainedInEvaluation(writer)
 

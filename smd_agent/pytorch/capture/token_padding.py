@@ -52,6 +52,29 @@ def padding(tokens: torch.Tensor, fitting: torch.Tensor) -> dict[str, Any]:
     return {"rows": tokens.shape[0], "padded_rows": count, "padding": places / padded.sum().clamp(min=1)}
 
 
+def reading(tokens: torch.Tensor, read: torch.Tensor, token: int | None) -> dict[str, Any]:
+    """The facts of padding at the ends of rows, and whether it is read.
+
+    Args:
+        tokens: of shape (rows, places), of which there are three at least.
+        read: at which places tokens are read.
+        token: that of the padding, if it is known.
+    """
+    tokens, read = tokens[:ROWS, -PLACES:], read[:ROWS, -PLACES:]
+    at_end, padded = _padded(tokens)
+    if token is not None:
+        padded = padded & (tokens[:, -1] == token)
+    inside = at_end & padded[:, None]
+    lengths = inside.sum(1)
+    return {
+        "rows": tokens.shape[0],
+        "padded_rows": _by_one_token(tokens, padded),
+        "padding": lengths.sum() / padded.sum().clamp(min=1),
+        "span": lengths.max() - lengths.min(),
+        "padding_read": (inside & read).any().to(torch.float32),
+    }
+
+
 def _padded(tokens: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """The places of each row that have its last token, from the end on, and which rows are padded."""
     is_last = tokens == tokens[:, -1:]

@@ -43,6 +43,19 @@ class Translation(nn.Module):
         return self.last(self.decoder(self.embedding(wanted), memory, tgt_mask=mask))
 
 
+class Reviews(nn.Module):
+    """Words that all see each other."""
+
+    def __init__(self):
+        super().__init__()
+        self.embedding = nn.Embedding(9, 8)
+        self.encoder = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+        self.last = nn.Linear(8, 2)
+
+    def forward(self, tokens):
+        return self.last(self.encoder(self.embedding(tokens)).mean(1))
+
+
 class Table(nn.Module):
     """Numbers that a layer is given as they are, and a prediction between 0 and 1."""
 
@@ -85,6 +98,15 @@ def train_translation():
         optimizer.step()
 
 
+def train_reviews():
+    reviews = Reviews()
+    optimizer = torch.optim.SGD(reviews.parameters(), 1e-2)
+    for _ in range(STEPS):
+        optimizer.zero_grad()
+        functional.cross_entropy(reviews(torch.randint(9, (6, 5))), torch.arange(6) % 2).backward()
+        optimizer.step()
+
+
 def train_table():
     table = Table()
     table.load_state_dict({"other.weight": torch.ones(2)}, strict=False)
@@ -114,4 +136,5 @@ def train_table():
 
 train_words()
 train_translation()
+train_reviews()
 train_table()
