@@ -24,6 +24,7 @@ _READS = ("Cast", "ExpandDims", "Identity", "ReadVariableOp", "Reshape", "Squeez
 # What layers do with their kernels; a loop or a function may be a recurrent layer.
 _PRODUCTS = ("MatMul", "BatchMatMul", "Conv", "Depthwise", "Einsum", "While", "StatelessWhile", *CALLS)
 _MATRIX = 2
+_FLAT = ("Ceil", "Floor", "OnesLike", "Rint", "Round", "Shape", "Sign", "Size", "StopGradient", "ZerosLike")
 
 
 class LossGraph:
@@ -56,6 +57,13 @@ class LossGraph:
     def is_trained(self, tensor: Tensor) -> bool:
         """True if a tensor comes from a variable that is trained, and a gradient may reach it there."""
         return bool(self._origins.get(tensor.op.name, 0) & _TRAINED)
+
+    def reached(self, variables: Sequence[Variable]) -> list[Variable]:
+        """Those of some variables that have a say in the targets, by operations that gradients may pass."""
+        handles = ((self._handle_in(variable), variable) for variable in variables)
+        of: dict[str, Variable] = {handle.op.name: variable for handle, variable in handles if handle is not None}
+        needed = self._differentiated() if of else frozenset()
+        return [variable for name, variable in of.items() if name in needed]
 
     def behind(self, variables: Sequence[Variable]) -> list[Variable]:
         """Those of some variables that work on what variables which are trained have made of data, as layers do.
@@ -98,6 +106,15 @@ class LossGraph:
     def _is_made_of_data(self, tensor: Tensor) -> bool:
         return tensor.dtype != tf.resource and self._origins.get(tensor.op.name) == _BOTH
 
+    def _differentiated(self) -> set[str]:
+        """Names of the operations that a gradient may reach: it passes no integers, and nothing that is flat."""
+        found = {target.op.name for target in self.targets}
+        for operation in reversed(self._operations):
+            if operation.name in found and operation.type not in _FLAT:
+                passed = (given for given in operation.inputs if _may_have_gradient(given))
+                found.update(given.op.name for given in passed)
+        return found
+
     def _needed(self) -> set[str]:
         """Names of the operations that a gradient reaches."""
         found = {target.op.name for target in self.targets}
@@ -105,6 +122,11 @@ class LossGraph:
             if operation.name in found and operation.type != "StopGradient":
                 found.update(given.op.name for given in operation.inputs)
         return found
+
+
+def _may_have_gradient(tensor: Tensor) -> bool:
+    dtype: Any = tensor.dtype
+    return bool(dtype.is_floating or dtype.is_complex or dtype == tf.resource)
 
 
 def inner_variable(variable: Any) -> Any:
