@@ -236,6 +236,7 @@ def _as_long(tensor: Any) -> Any:
         if kind == "Squeeze" and found.op.get_attr("squeeze_dims") and 0 not in _squeezed(found.op):
             found = inputs[0]
             continue
+        inputs = inputs[1:] if kind in _CHOICES else inputs
         # One with fewer axes is repeated for each row.
         as_many = [given for given in inputs if given.shape.rank == found.shape.rank is not None]
         fewer = [given for given in inputs if _has_fewer_axes(given, found)]
