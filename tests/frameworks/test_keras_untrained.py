@@ -49,7 +49,7 @@ class Program:
         model.compile(keras.optimizers.SGD(0.1), "mse", **self.options)
         return model
 
-    def fit(self, model, epochs=1, rows=len(X)):
+    def fit(self, model, epochs=1, rows=None):
         model.fit(X[:rows], Y[:rows], batch_size=4, epochs=epochs, verbose=0)
 
     def found(self):

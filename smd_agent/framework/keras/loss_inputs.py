@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import FunctionType
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -195,13 +195,6 @@ class TracedLoss:
 
     kind: KnownLoss
     numbers: Numbers
-
-
-class TracedComparison(Protocol):
-    """A loss that the program works out in a compiled step."""
-
-    def repeated_of(self, sizes: Mapping[int, int]) -> float | None:
-        """How often each element comes in it, by the lengths of what it compares; None if that is not known."""
 
 
 class LossNumbers:

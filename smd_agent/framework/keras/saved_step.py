@@ -137,8 +137,8 @@ class KerasCapture(CapturedStep):
     def _tell_of(self, told: Sequence[Any], trainable: Sequence[Any]) -> None:
         """Save what is known of some variables, of which some can be trained, and of those that nothing trains."""
         variables, step, sample = self.variables, self.writer.position.step, self._look.sample
-        unfrozen = variables.unfrozen.left(step, trainable, variables.given, sample)
-        untracked = variables.untracked.left(step, variables.given, sample)
+        unfrozen = variables.untrained.unfrozen.left(step, trainable, variables.given, sample)
+        untracked = variables.untrained.untracked.left(step, variables.given, sample)
         marks = {facts.UNFROZEN: unfrozen, facts.UNTRACKED: {id(variable) for variable in untracked}}
         title, told = variables.title(self.model), [*told, *untracked]
         self.facts.tell_of_variables(title, variables.names(told), told, [*trainable, *untracked], marks=marks)

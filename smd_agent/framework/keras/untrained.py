@@ -82,6 +82,18 @@ class Unfrozen:
         return {id(one) for one in found if self._unchanged.has(step, one, sample)}
 
 
+class Untrained:
+    """The variables of a model that its steps do not train, though they can be trained.
+
+    unfrozen: those that could not be trained while its steps were traced.
+    untracked: those that Keras does not know of.
+    """
+
+    def __init__(self) -> None:
+        self.unfrozen = Unfrozen()
+        self.untracked = Untracked()
+
+
 class Untracked:
     """The variables that the layers of a model hold, that its loss depends on, and that Keras does not know of."""
 

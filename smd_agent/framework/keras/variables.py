@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 
 from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.ports import StepWriter
-from smd_agent.framework.keras.loss_inputs import TracedComparison, TracedLoss
+from smd_agent.framework.keras.loss_inputs import TracedLoss
 from smd_agent.framework.keras.names import Names, leaf_variables, variables_of
 from smd_agent.framework.keras.optimizers import GivenVariables, has_own_schedule
 from smd_agent.framework.keras.plain_access import attribute, variables_in
 from smd_agent.framework.keras.types import Model, Optimizer, Variable
-from smd_agent.framework.keras.untrained import Unfrozen, Untracked
+from smd_agent.framework.keras.untrained import Untrained
 from smd_agent.framework.layer_modes import Modes
 from smd_agent.framework.plain_access import is_a
 from smd_agent.framework.weak_references import Reference
@@ -42,20 +42,16 @@ class ModelVariables:
     Attributes:
         traced: the variables that optimizers were given in compiled steps, while these were traced.
         given: those that they were given in any step that was seen.
-        unfrozen: those that could not be trained while compiled steps were traced.
-        untracked: those of its layers that Keras does not know of.
+        untrained: those that no step of the model trains.
         losses: of compiled steps, by name in the collection ``usage``.
-        own_losses: that the program works out in compiled steps, by name; None of one that compares nothing.
         modes: in which a compiled step calls the model; None where that is not known.
     """
 
     def __init__(self, names: Names) -> None:
         self.traced = GivenVariables()
         self.given = GivenVariables()
-        self.unfrozen = Unfrozen()
-        self.untracked = Untracked()
+        self.untrained = Untrained()
         self.losses: dict[str, TracedLoss] = {}
-        self.own_losses: dict[str, TracedComparison | None] = {}
         self.modes: Modes | None = None
         self._names = names
         self._weights = self._others = Listed()

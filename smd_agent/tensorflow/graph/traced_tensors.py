@@ -17,6 +17,7 @@ from smd_agent.framework.loss_facts import CALLS
 from smd_agent.framework.plain_access import is_a
 from smd_agent.framework.weak_references import Reference, WeakIdentityMap
 from smd_agent.tensorflow.graph.function_rewrite import Output, Tap, Unreachable, is_part, output_of
+from smd_agent.tensorflow.graph.own_losses import OwnLoss
 
 _LOOPS = ("WhileBodyFuncGraph", "WhileCondFuncGraph")
 _BRANCH = "CondBranchFuncGraph"
@@ -53,6 +54,8 @@ class TensorTaps:
 
     Attributes:
         axes: of the channels of what layers return.
+        own_losses: that the program works out in steps, by what knows the variables of these, and by name; None of one
+            that compares nothing.
         unreachable: names of tensors that came up where no tap leads, such as a loop.
     """
 
@@ -61,6 +64,7 @@ class TensorTaps:
         self._by_function: dict[str, list[Tap]] = {}
         self._losses: WeakIdentityMap[Any, dict[str, int]] = WeakIdentityMap()
         self.axes = ChannelAxes()
+        self.own_losses: WeakIdentityMap[object, dict[str, OwnLoss | None]] = WeakIdentityMap()
         self.unreachable: set[str] = set()
         self._run: Callable[[], object] = bool
 

@@ -103,7 +103,8 @@ class TensorflowCapture(KerasCapture):
 
     @LOSS_FACTS.fence("saving what a loss compares")
     def _save_own_losses(self) -> None:
-        for name, loss in self.variables.own_losses.items() if self.facts.usage.wanted_in_training else ():
+        found = self._taps.own_losses.get(self.variables) if self.facts.usage.wanted_in_training else None
+        for name, loss in (found or {}).items():
             repeated = None if loss is None else loss.repeated_of(self._sizes.get(name, {}))
             if repeated is not None:
                 numbers = {"input_repeated": repeated, "target_repeated": repeated}

@@ -25,13 +25,12 @@ from smd_agent.framework.keras.plain_access import (
     variables_in,
 )
 from smd_agent.framework.keras.types import Call, Model
-from smd_agent.framework.keras.variables import ModelVariables
 from smd_agent.framework.loss_facts import CALLS
 from smd_agent.framework.plain_access import elements_of, is_a, pairs_of
 from smd_agent.framework.training_facts import USAGE
 from smd_agent.framework.weak_references import WeakIdentityMap
 from smd_agent.tensorflow.graph.loss_graph import LossGraph, inner_variable
-from smd_agent.tensorflow.graph.own_losses import own_loss_of
+from smd_agent.tensorflow.graph.own_losses import OwnLoss, own_loss_of
 from smd_agent.tensorflow.graph.traced_tensors import TensorTaps
 from smd_agent.tensorflow.keras_fit.step_capture import TensorflowCapture
 from smd_agent.tensorflow.keras_fit.versions import Flavour, replace_untraced
@@ -79,7 +78,7 @@ class StepLosses:
         step = self._current.step
         if step is None:
             return
-        has_own = len(step.variables.own_losses) < CALLS and _has_own_loss(step.model)
+        has_own = _has_own_loss(step.model)
         held = [] if self._tracks else [*_held_by(step.model)]
         if not has_own and not held:
             return
@@ -87,19 +86,20 @@ class StepLosses:
         trained = [one for one, gradient in found if gradient is not None and is_variable(one)]
         before = LossGraph(tf.compat.v1.get_default_graph(), tf.nest.flatten(target), trained)
         if has_own and trained:
-            self._add_losses(step.variables, before)
+            losses = self._taps.own_losses.get(step.variables) or self._taps.own_losses.set(step.variables, {})
+            self._add_losses(losses, before)
         own = {id(inner_variable(variable)) for variable in trained}
-        step.variables.untracked.add(one for one in before.reached(held) if id(one) not in own)
+        step.variables.untrained.untracked.add(one for one in before.reached(held) if id(one) not in own)
 
-    def _add_losses(self, variables: ModelVariables, before: LossGraph) -> None:
+    def _add_losses(self, losses: dict[str, OwnLoss | None], before: LossGraph) -> None:
         for tensor in before.targets:
             known = self._targets.get(tensor.graph) or self._targets.set(tensor.graph, set())
-            if tensor.name in known:
+            if tensor.name in known or len(known) >= CALLS:
                 continue
+            # Keras 2 has a step traced twice, of which the latter is run.
+            name = f"{USAGE}{LOSS}own_loss_{len(known)}"
             known.add(tensor.name)
-            loss = own_loss_of(before, tensor)
-            name = f"{USAGE}{LOSS}own_loss_{len(variables.own_losses)}"
-            variables.own_losses[name] = loss
+            losses[name] = loss = own_loss_of(before, tensor)
             for number, output in enumerate(() if loss is None else loss.sides):
                 self._taps.add_side(name, number, output)
 

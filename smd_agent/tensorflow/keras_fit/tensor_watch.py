@@ -265,7 +265,7 @@ class TensorWatch:
         if not tf.executing_eagerly():
             step.variables.traced.add(*call)
             known = (variables_in(step.model, kind) for kind in ("variables", "trainable_variables"))
-            step.variables.unfrozen.traced(*known)
+            step.variables.untrained.unfrozen.traced(*known)
         elif step.capture is not None:
             step.capture.facts.given.add(*call)
 
