@@ -178,7 +178,8 @@ def test_losses_of_keras_are_not_looked_at(out, loss):
 @pytest.mark.parametrize("collections", [("usage",), ("usage", "gradients", "losses")])
 def test_a_training_is_the_same_bit_for_bit(out, kind, collections):
     def run(hook):
-        front = FRONTS["others before it"]
+        # Of Keras 2, dropout that XLA compiles draws other numbers in each run.
+        front = FRONTS["others before it"] if kind == "compiled" else lambda: (layers.Dense(5, "relu"),)
         weights = fit(Trained(BROADCAST["squares"], *tensors(front=front)), **KINDS[kind])
         if hook:
             assert run_of(hook)[0] == [SIZE] * STEPS

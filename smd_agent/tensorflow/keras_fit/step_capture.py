@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, cast
 
 import tensorflow as tf
 
@@ -153,7 +153,7 @@ class TensorflowCapture(KerasCapture):
             elif key.part == SETTING:
                 self.facts.saw_learning_rate(title_in(key.name), value)
             elif key.part == SIDE:
-                self._sizes.setdefault(key.name, {})[key.shape[0]] = int(value.shape[0])
+                self._sizes.setdefault(key.name, {})[key.shape[0]] = int(cast("Any", value).shape[0])
             elif key.part in OF_A_LOSS:
                 self._saw_given(key, value)
             elif key.part == "values":
