@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Container, Iterable, Mapping
+from types import MappingProxyType
 from typing import Any, Protocol
 
 from smd_agent.core.collection_keys import CollectionKeys
@@ -38,7 +39,7 @@ class ParameterFacts(Probe, domain=PARAMETERS, doing="looking at a model's param
         parameters: knows the parameters.
         unregistered: gives those that a model uses and does not know of, with names; of these only those are told of
             that have a gradient and no optimizer.
-        behind: ids of those that stand behind others that are trained, and are trained by nothing.
+        marks: ids of those that have one of ``training_facts.MARKS``, by mark.
         is_idle: tells of a name and a parameter whether it is frozen, and makes an adapter add nothing.
     """
 
@@ -48,7 +49,7 @@ class ParameterFacts(Probe, domain=PARAMETERS, doing="looking at a model's param
         told: dict[str, str],
         parameters: Parameters,
         unregistered: Callable[[Any], Iterable[tuple[str, Any]]] = lambda _: (),
-        behind: Container[int] = (),
+        marks: Mapping[str, Container[int]] = MappingProxyType({}),
         is_idle: Callable[[str, Any], bool] = lambda *_: False,
     ) -> None:
         self._writer = writer
@@ -56,7 +57,7 @@ class ParameterFacts(Probe, domain=PARAMETERS, doing="looking at a model's param
         self._told = told
         self._parameters = parameters
         self._unregistered_of = unregistered
-        self._behind = behind
+        self._marks = marks
         self._is_idle = is_idle
         # Weakly: a step stays open until the next one begins, and a model that the program lets go must go.
         self._models: dict[str, list[tuple[str, int, weakref.ref[Any]]]] = {}
@@ -104,8 +105,7 @@ class ParameterFacts(Probe, domain=PARAMETERS, doing="looking at a model's param
             known["gradient"] = self._parameters.has_gradient(parameter)
 
     def _tells(self, key: int) -> bool:
-        if key in self._behind:
-            self._facts[key]["behind"] = True
+        self._facts[key].update((mark, True) for mark, keys in self._marks.items() if key in keys)
         if key not in self._unregistered:
             return True
         fact = self._facts[key]

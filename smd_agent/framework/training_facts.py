@@ -98,15 +98,26 @@ NOT_NOW = "another"
 """In the place of an optimizer: the parameter was given to one, which has not updated in this step."""
 
 
+BEHIND = "behind"
+UNFROZEN = "unfrozen"
+UNTRACKED = "untracked"
+MARKS = (BEHIND, UNFROZEN, UNTRACKED)
+"""Reasons why nothing trains a parameter that can be trained.
+
+It works on what parameters that are trained have made, and was left out; it was frozen when the step was traced; a
+layer holds it that does not know of it.
+"""
+
+
 def described(parameters: Mapping[str, Mapping[str, object]]) -> str:
     """The facts of a model's parameters, as the text that is saved.
 
     Args:
         parameters: by name, of each: ``requires_grad``; ``optimizer``, the one that updates it with its group, None
             if it was given to none, or ``NOT_NOW``; ``gradient``, whether it has one when the optimizer updates;
-            ``registered``, false where the model uses it and does not know of it, else left out; ``behind``, true where
-            it works on what parameters that are trained have made, and nothing trains it, else left out; ``idle``, true
-            where it is frozen and all 0, so that an adapter adds nothing, else left out.
+            ``registered``, false where the model uses it and does not know of it, else left out; ``MARKS``, true where
+            one holds, else left out; ``idle``, true where it is frozen and all 0, so that an adapter adds nothing, else
+            left out.
     """
     return json.dumps(parameters, separators=(",", ":"))
 

@@ -193,9 +193,14 @@ _WATCHED = (
     (("keras.Model.compute_loss",), "batch_loss and labels are saved"),
 )
 
+_TAPES = Declared(
+    ("tensorflow.GradientTape.gradient",), "losses that a train_step works out itself are looked at", ALWAYS
+)
+
 _KERAS_ON_TENSORFLOW = (
     *_KERAS,
     *(Declared(functions, why, ALWAYS) for functions, why in _WATCHED),
+    _TAPES,
     Declared(
         ("keras.optimizers.Optimizer._distributed_tf_update_step",),
         "the gradients that are applied are saved",
@@ -216,6 +221,7 @@ _KERAS_ON_TENSORFLOW = (
 _KERAS_2 = (
     *_KERAS,
     *(Declared(functions, why, ALWAYS) for functions, why in _WATCHED),
+    _TAPES,
     Declared(
         (
             "keras.optimizers.Optimizer._distributed_apply_gradients_fn",

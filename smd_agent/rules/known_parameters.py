@@ -6,7 +6,7 @@ import json
 from typing import NamedTuple
 
 from smd_agent.core.collection_keys import CollectionKeys
-from smd_agent.framework.training_facts import PARAMETERS
+from smd_agent.framework.training_facts import MARKS, PARAMETERS
 from smd_agent.rules.step_view import StepView
 
 
@@ -17,7 +17,7 @@ class Fact(NamedTuple):
     optimizer: which optimizer has it, with its group, such as ``AdamW/group_0``; None if no one was given it.
     gradient: whether it had one when the optimizer updated.
     registered: whether the model knows of it; else it holds it in a plain list or dict.
-    behind: whether it works on what parameters that are trained have made, and nothing trains it.
+    mark: one of ``training_facts.MARKS``, a reason why nothing trains it though it can be trained; empty without.
     idle: whether it is frozen, and makes an adapter add nothing.
     """
 
@@ -25,7 +25,7 @@ class Fact(NamedTuple):
     optimizer: str | None
     gradient: bool
     registered: bool = True
-    behind: bool = False
+    mark: str = ""
     idle: bool = False
 
 
@@ -48,7 +48,7 @@ def _parsed(text: str) -> dict[str, Fact] | None:
                 one["optimizer"],
                 bool(one["gradient"]),
                 bool(one.get("registered", True)),
-                bool(one.get("behind", False)),
+                next((mark for mark in MARKS if one.get(mark)), ""),
                 bool(one.get("idle", False)),
             )
             for name, one in told.items()

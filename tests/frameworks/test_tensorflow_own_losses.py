@@ -166,8 +166,9 @@ def test_several_predictions_for_a_sample(out, width):
     assert repeated(trial) in (None, [1] * STEPS)
 
 
-def test_sizes_that_are_not_known_before(out):
-    trial = (hook := hooked(out)) and train(hook, BROADCAST["squares"], **OPEN) and trial_of(hook)
+@pytest.mark.parametrize("compiled", [OPEN, {**OPEN, **XLA}], ids=["open", "open, xla"])
+def test_sizes_that_are_not_known_before(out, compiled):
+    trial = (hook := hooked(out)) and train(hook, BROADCAST["squares"], **compiled) and trial_of(hook)
     assert repeated(trial) == [SIZE] * STEPS
 
 
@@ -226,7 +227,7 @@ def test_a_loss_in_a_function_inside(out):
     assert repeated(trial_of(hook)) == [SIZE] * STEPS
 
 
-@pytest.mark.parametrize("compiled", [{}, XLA, OPEN], ids=["compiled", "xla", "open"])
+@pytest.mark.parametrize("compiled", [{}, XLA, OPEN, {**OPEN, **XLA}], ids=["compiled", "xla", "open", "open, xla"])
 @pytest.mark.parametrize("name", ["squares", "cross entropy", "Huber's"])
 def test_a_training_is_the_same_bit_for_bit(out, name, compiled):
     plain = train(None, BROADCAST[name], **compiled)

@@ -255,6 +255,32 @@ def test_variables_behind_those_that_are_trained(written):
     assert "made after them" in found.cause
 
 
+def told_of_a_base(**facts):
+    base = {"requires_grad": True, "optimizer": None, "gradient": False, **facts}
+    head = {"requires_grad": True, "optimizer": "Adam", "gradient": True}
+    return {"parameters/model": json.dumps({"base": base, "head": head})}
+
+
+def test_a_base_that_is_unfrozen_without_compile(written):
+    run = written(parameters="^parameters/")
+    run.step(**told_of_a_base(requires_grad=False))
+    # Set trainable now; that nothing trains it is told later.
+    run.step(**told_of_a_base())
+    run.step(**told_of_a_base(unfrozen=True))
+    run.step(loss=1.0)
+    (found,) = run.ended().findings(ParameterNotOptimized())
+    assert (found.tensor, found.severity, found.first_step, found.steps) == ("base", Severity.PROBLEM, 2, 2)
+    assert "after compile()" in found.cause
+    assert "Compile the model again" in found.advice
+
+
+def test_a_base_that_is_compiled_again(written):
+    run = written(parameters="^parameters/")
+    run.step(**told_of_a_base(unfrozen=True))
+    run.step(**told_of_a_base(optimizer="Adam", gradient=True))
+    assert run.ended().findings(ParameterNotOptimized()) == []
+
+
 @pytest.mark.parametrize("later", [{}, {"head": ("SGD", False)}], ids=["not told of", "in an optimizer"])
 def test_a_variable_behind_that_is_trained_later(written, later):
     run = written(parameters="^parameters/")

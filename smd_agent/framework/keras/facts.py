@@ -6,7 +6,8 @@ whether with a gradient, is seen where the optimizer is called: in a compiled st
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Protocol
 
 from smd_agent.core.failure_domains import INPUTS, LOSS_FACTS
@@ -183,7 +184,7 @@ class StepFacts(Probes):
         variables: Sequence[Any],
         trainable: Iterable[Any],
         differentiated: Container[int] = (),
-        behind: Container[int] = (),
+        marks: Mapping[str, Container[int]] = MappingProxyType({}),
     ) -> None:
         """Save what is known of these variables of a model, if optimizers were given any.
 
@@ -193,13 +194,13 @@ class StepFacts(Probes):
             variables: all that are told of.
             trainable: those of them that can be trained.
             differentiated: ids of those that have a gradient, whatever optimizers were given.
-            behind: ids of those that stand behind others that are trained, and are trained by nothing.
+            marks: ids of those that have one of ``facts.MARKS``, by mark.
         """
         if not self.given:
             return
         known = Knowledge(self.given, self._ever, trainable, differentiated)
         told = self._saver.facts_told
-        probes = Probes([ParameterFacts(self._saver.recorder, told, known, behind=behind)])
+        probes = Probes([ParameterFacts(self._saver.recorder, told, known, marks=marks)])
         probes.emit(NewParameters(model, None, [*zip(names, variables, strict=True)]))
         probes.emit(BeforeOptimizer(self.given))
         probes.emit(StepEnd())

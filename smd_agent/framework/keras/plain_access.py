@@ -7,6 +7,7 @@ or raise: they are not asked.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from types import FunctionType
 from typing import Any
 
 from smd_agent.framework.plain_access import in_class
@@ -81,9 +82,10 @@ def own_attributes(owner: object) -> dict[str, Any]:
     return found
 
 
-def is_of_keras(cls: type) -> bool:
-    """True if a class is one of Keras's."""
-    return cls.__module__.partition(".")[0] in _PACKAGES
+def is_of_keras(cls: type | FunctionType) -> bool:
+    """True if a class or a function is one of Keras's."""
+    # A program may make a function that tells no module.
+    return str(cls.__module__).partition(".")[0] in _PACKAGES
 
 
 def _found(cls: type, owner: object, name: str, default: Any) -> Any:

@@ -12,6 +12,7 @@ from smd_agent import guard
 from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.failure_domains import GRADIENTS, LOSS_FACTS, LOSSES, UPDATES
 from smd_agent.core.modes import ModeKeys
+from smd_agent.framework import training_facts as facts
 from smd_agent.framework.captured_step import CapturedStep
 from smd_agent.framework.keras.facts import FactsSaver, Look, NoLook, StepFacts
 from smd_agent.framework.keras.loss_inputs import LossNumbers
@@ -56,7 +57,8 @@ class KerasCapture(CapturedStep):
         look: Look | None = None,
     ) -> None:
         super().__init__(saver.recorder)
-        self.facts = StepFacts(saver, look or NoLook(), variables.given)
+        self._look = look or NoLook()
+        self.facts = StepFacts(saver, self._look, variables.given)
         self.losses = LossNumbers(self.facts.usage, saver.loss_guesses)
         self.steps = 1
         self._saver = saver
@@ -119,17 +121,27 @@ class KerasCapture(CapturedStep):
 
     @UPDATES.fence("saving facts of a step")
     def _save_facts(self) -> None:
-        facts, model = self.facts, self.model
-        facts.given.update(self.variables.traced)
-        facts.after_optimizers(self.variables.optimizers(model), self.steps == 1)
+        found, model = self.facts, self.model
+        found.given.update(self.variables.traced)
+        found.after_optimizers(self.variables.optimizers(model), self.steps == 1)
         if self.steps > 1:
             return
         trainable = variables_in(model, "trainable_variables")
         # Of those that optimizers were not seen to be given, the model's own trains those that can be trained.
-        facts.after_update(facts.given.variables() or trainable)
+        found.after_update(found.given.variables() or trainable)
         owned = {id(variable) for variable in self.variables.weights(model, self.changes).variables}
         told = [variable for variable in variables_in(model, "variables") if id(variable) in owned]
-        facts.tell_of_variables(self.variables.title(model), self.variables.names(told), told, trainable)
+        if CollectionKeys.PARAMETERS in self.writer.collections_due():
+            self._tell_of(told, trainable)
+
+    def _tell_of(self, told: Sequence[Any], trainable: Sequence[Any]) -> None:
+        """Save what is known of some variables, of which some can be trained, and of those that nothing trains."""
+        variables, step, sample = self.variables, self.writer.position.step, self._look.sample
+        unfrozen = variables.untrained.unfrozen.left(step, trainable, variables.given, sample)
+        untracked = variables.untrained.untracked.left(step, variables.given, sample)
+        marks = {facts.UNFROZEN: unfrozen, facts.UNTRACKED: {id(variable) for variable in untracked}}
+        title, told = variables.title(self.model), [*told, *untracked]
+        self.facts.tell_of_variables(title, variables.names(told), told, [*trainable, *untracked], marks=marks)
 
     @LOSS_FACTS.fence("saving what losses were given")
     def _save_losses(self) -> None:

@@ -13,6 +13,7 @@ from smd_agent.framework.keras.names import Names, leaf_variables, variables_of
 from smd_agent.framework.keras.optimizers import GivenVariables, has_own_schedule
 from smd_agent.framework.keras.plain_access import attribute, variables_in
 from smd_agent.framework.keras.types import Model, Optimizer, Variable
+from smd_agent.framework.keras.untrained import Untrained
 from smd_agent.framework.layer_modes import Modes
 from smd_agent.framework.plain_access import is_a
 from smd_agent.framework.weak_references import Reference
@@ -41,6 +42,7 @@ class ModelVariables:
     Attributes:
         traced: the variables that optimizers were given in compiled steps, while these were traced.
         given: those that they were given in any step that was seen.
+        untrained: those that no step of the model trains.
         losses: of compiled steps, by name in the collection ``usage``.
         modes: in which a compiled step calls the model; None where that is not known.
     """
@@ -48,6 +50,7 @@ class ModelVariables:
     def __init__(self, names: Names) -> None:
         self.traced = GivenVariables()
         self.given = GivenVariables()
+        self.untrained = Untrained()
         self.losses: dict[str, TracedLoss] = {}
         self.modes: Modes | None = None
         self._names = names

@@ -15,8 +15,8 @@ class LossOfOtherShape(UsageInARow):
     """A loss that compares each prediction with each target, because their shapes differ.
 
     One target for all predictions, or one prediction for all targets, is no mistake. Of a loss that the program works
-    out itself, such as `((output - y) ** 2).mean()`, it is told from the graph of autograd or of a `tf.function`; where
-    such a loss picks or weighs pairs, as a ranking does, they are meant.
+    out itself, such as `((output - y) ** 2).mean()`, it is told from the graph of autograd, of a `tf.function` or of a
+    step of `fit`; where such a loss picks or weighs pairs, as a ranking does, they are meant.
     """
 
     meaning = "predictions and targets of a loss have shapes such as (N, 1) and (N,), which are broadcast to (N, N)"

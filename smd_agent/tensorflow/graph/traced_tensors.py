@@ -16,7 +16,8 @@ from smd_agent.framework.keras.plain_access import attribute
 from smd_agent.framework.loss_facts import CALLS
 from smd_agent.framework.plain_access import is_a
 from smd_agent.framework.weak_references import Reference, WeakIdentityMap
-from smd_agent.tensorflow.graph.function_rewrite import Tap, Unreachable, is_part, output_of
+from smd_agent.tensorflow.graph.function_rewrite import Output, Tap, Unreachable, is_part, output_of
+from smd_agent.tensorflow.graph.own_losses import OwnLoss
 
 _LOOPS = ("WhileBodyFuncGraph", "WhileCondFuncGraph")
 _BRANCH = "CondBranchFuncGraph"
@@ -24,6 +25,7 @@ _BRANCH = "CondBranchFuncGraph"
 INPUT = "input"
 SETTING = "setting"
 RESULT = "result"
+SIDE = "side"
 OF_A_LOSS = ("predictions", "labels", RESULT)
 
 
@@ -32,8 +34,9 @@ class TensorPart:
     """The product of a tap: a tensor of the run, or one of the two parts of a gradient that has rows only.
 
     part: "" for a whole tensor, "values" or "indices"; INPUT for one of the tensors of which the run gets the digest,
-        SETTING for what an optimizer has updated with, OF_A_LOSS for what a loss is given and returns.
-    shape: of the whole, for "indices"; for INPUT, the tensor's number and how many there are.
+        SETTING for what an optimizer has updated with, OF_A_LOSS for what a loss is given and returns, SIDE for what
+        is as long as a side of a comparison.
+    shape: of the whole, for "indices"; for INPUT, the tensor's number and how many there are; for SIDE, its number.
     """
 
     name: str
@@ -51,6 +54,8 @@ class TensorTaps:
 
     Attributes:
         axes: of the channels of what layers return.
+        own_losses: that the program works out in steps, by what knows the variables of these, and by name; None of one
+            that compares nothing.
         unreachable: names of tensors that came up where no tap leads, such as a loop.
     """
 
@@ -59,6 +64,7 @@ class TensorTaps:
         self._by_function: dict[str, list[Tap]] = {}
         self._losses: WeakIdentityMap[Any, dict[str, int]] = WeakIdentityMap()
         self.axes = ChannelAxes()
+        self.own_losses: WeakIdentityMap[object, dict[str, OwnLoss | None]] = WeakIdentityMap()
         self.unreachable: set[str] = set()
         self._run: Callable[[], object] = bool
 
@@ -128,6 +134,12 @@ class TensorTaps:
         for part, tensor in given.items():
             self.add(f"{base}_{number}", tensor, (), part)
         return f"{base}_{number}"
+
+    def add_side(self, name: str, number: int, output: Output) -> None:
+        """A loss of this name compares what is as long as this, of the function that is traced; see ``own_losses``."""
+        graph: Any = tf.compat.v1.get_default_graph()
+        known = self._by_graph.get(graph) or self._by_graph.set(graph, [])
+        known.append(Tap(TensorPart(name, SIDE, (number,)), output))
 
     def has(self, name: str, graph: tf.Graph) -> bool:
         """True if a tensor of just this name has come up in a graph."""

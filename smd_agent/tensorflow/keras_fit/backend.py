@@ -25,6 +25,7 @@ from smd_agent.tensorflow.keras_fit.execution_windows import (
     watch_epochs,
 )
 from smd_agent.tensorflow.keras_fit.step_capture import TensorflowCapture
+from smd_agent.tensorflow.keras_fit.step_losses import StepLosses
 from smd_agent.tensorflow.keras_fit.tensor_watch import TensorWatch
 from smd_agent.tensorflow.keras_fit.versions import Flavour, leave_untraced
 from smd_agent.tensorflow.replicas import rank_and_size
@@ -55,6 +56,7 @@ class TensorflowBackend(Backend[TensorflowHook, TensorflowCapture]):
         """Begin to look at layers, losses, optimizers and functions that are traced."""
         watch_epochs(self.trainer)
         TensorWatch(self._flavour, self.names, self._taps, current).install()
+        StepLosses(self._flavour, self._taps, current).install()
 
         @STEPS.fence("looking at a compiled function", again=True)
         def traced(concrete: ConcreteFunction) -> None:

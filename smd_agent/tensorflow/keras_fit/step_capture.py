@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, cast
 
 import tensorflow as tf
 
@@ -21,7 +21,7 @@ from smd_agent.framework.training_facts import INPUT_DIGEST, USAGE
 from smd_agent.tensorflow.arrays import Rows
 from smd_agent.tensorflow.fact_adapters import Look
 from smd_agent.tensorflow.graph.function_rewrite import Further
-from smd_agent.tensorflow.graph.traced_tensors import INPUT, OF_A_LOSS, SETTING, TensorPart, TensorTaps
+from smd_agent.tensorflow.graph.traced_tensors import INPUT, OF_A_LOSS, SETTING, SIDE, TensorPart, TensorTaps
 from smd_agent.tensorflow.loss_calls import array_of
 
 _OF_A_CALL = [CollectionKeys.INPUTS, CollectionKeys.OUTPUTS, CollectionKeys.INPUT_DIGESTS]
@@ -52,6 +52,7 @@ class TensorflowCapture(KerasCapture):
         self.writer.axes = taps.axes
         self._weights_saved = False
         self._optimizers_saved = False
+        self._sizes: dict[str, dict[int, int]] = {}
 
     def begin(self, arguments: Sequence[object]) -> None:
         """The step begins.
@@ -97,7 +98,16 @@ class TensorflowCapture(KerasCapture):
         """The model's function has returned this."""
         super().finish(outputs)
         if self.mode is ModeKeys.TRAIN:
+            self._save_own_losses()
             self._note_what_there_is_not()
+
+    @LOSS_FACTS.fence("saving what a loss compares")
+    def _save_own_losses(self) -> None:
+        found = self._taps.own_losses.get(self.variables) if self.facts.usage.wanted_in_training else None
+        for name, loss in (found or {}).items():
+            numbers = {} if loss is None else loss.facts_of(self._sizes.get(name, {}))
+            if numbers:
+                self.facts.usage.save(name.removeprefix(USAGE), numbers)
 
     @LOSS_FACTS.fence("noting what a step does not have")
     def _note_what_there_is_not(self) -> None:
@@ -141,6 +151,8 @@ class TensorflowCapture(KerasCapture):
                     self.facts.before_call(self.variables.title(self.model), self.model, inputs)
             elif key.part == SETTING:
                 self.facts.saw_learning_rate(title_in(key.name), value)
+            elif key.part == SIDE:
+                self._sizes.setdefault(key.name, {})[key.shape[0]] = int(cast("Any", value).shape[0])
             elif key.part in OF_A_LOSS:
                 self._saw_given(key, value)
             elif key.part == "values":

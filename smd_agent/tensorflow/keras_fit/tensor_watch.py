@@ -264,6 +264,8 @@ class TensorWatch:
         step.variables.given.add(*call)
         if not tf.executing_eagerly():
             step.variables.traced.add(*call)
+            known = (variables_in(step.model, kind) for kind in ("variables", "trainable_variables"))
+            step.variables.untrained.unfrozen.traced(*known)
         elif step.capture is not None:
             step.capture.facts.given.add(*call)
 

@@ -32,10 +32,10 @@ from smd_agent.interpreter.hidden_frames import unseen
 from smd_agent.tensorflow.arrays import Rows
 from smd_agent.tensorflow.graph.error_messages import ToldAsOf
 from smd_agent.tensorflow.graph.function_rewrite import CALLS, UNREADABLE, Tap, Unreachable, Variant, carries_state
+from smd_agent.tensorflow.graph.own_losses import TracedSide
 from smd_agent.tensorflow.loss_calls import given as given_to
 from smd_agent.tensorflow.loss_scaling import scale_of, unscaled
 from smd_agent.tensorflow.tape.hook_for_tapes import Saving, TapeRun
-from smd_agent.tensorflow.tape.own_losses import TracedSide
 from smd_agent.tensorflow.tape.returned_losses import ReturnedLosses
 from smd_agent.tensorflow.tape.traced_gradients import (
     FunctionNotes,

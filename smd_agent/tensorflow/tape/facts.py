@@ -19,6 +19,7 @@ from smd_agent.framework.keras.optimizers import GivenVariables
 from smd_agent.framework.keras.plain_access import attribute
 from smd_agent.framework.loss_facts import CALLS
 from smd_agent.framework.optimizer_settings import title_of
+from smd_agent.framework.training_facts import BEHIND
 from smd_agent.framework.weak_references import Reference
 from smd_agent.tensorflow.fact_adapters import Look
 from smd_agent.tensorflow.tape.left_variables import LeftVariables
@@ -159,7 +160,7 @@ class TapeFacts:
             variables: list[Any] = [variable for _, variable in known]
             trainable = [variable for variable in variables if attribute(variable, "trainable", True)]
             names, behind = [name for name, _ in known], {id(variable) for variable in left}
-            step.tell_of_variables(TITLE, names, variables, trainable, step.differentiated, behind)
+            step.tell_of_variables(TITLE, names, variables, trainable, step.differentiated, {BEHIND: behind})
             step.close()
             if not self._ever:
                 names = [*_OF_OPTIMIZERS, CollectionKeys.OPTIMIZER_VARIABLES]

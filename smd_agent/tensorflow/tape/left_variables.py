@@ -16,7 +16,7 @@ import tensorflow as tf
 from smd_agent.framework.keras.plain_access import attribute, own_attributes, own_variables
 from smd_agent.framework.weak_references import Reference
 from smd_agent.interpreter.living_objects import living
-from smd_agent.tensorflow.tape.loss_graph import inner_variable
+from smd_agent.tensorflow.graph.loss_graph import inner_variable
 from smd_agent.tensorflow.types import Variable
 from smd_agent.tensorflow.variable_names import is_variable
 

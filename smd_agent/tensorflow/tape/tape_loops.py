@@ -23,13 +23,13 @@ from smd_agent.framework.keras.optimizers import GivenVariables
 from smd_agent.framework.plain_access import elements_of
 from smd_agent.framework.replaced_functions import entrance, replace
 from smd_agent.tensorflow import loss_calls
+from smd_agent.tensorflow.graph.loss_graph import LossGraph
 from smd_agent.tensorflow.hook import TensorflowHook
 from smd_agent.tensorflow.loss_scaling import scale_of, unscaled
 from smd_agent.tensorflow.optimizer_calls import OptimizerCall, listeners
 from smd_agent.tensorflow.replicas import is_other_replica
 from smd_agent.tensorflow.tape.compiled_step import SLOT, CompiledStep, TrainingFunctions
 from smd_agent.tensorflow.tape.hook_for_tapes import TapeRun
-from smd_agent.tensorflow.tape.loss_graph import LossGraph
 from smd_agent.tensorflow.tape.traced_gradients import TapeNotes, flat_gradients, warn_if_hidden
 from smd_agent.tensorflow.types import ConcreteFunction, Function, Graph, Nested, Optimizer, Tape, Tensor, Variable
 from smd_agent.tensorflow.variable_names import is_variable

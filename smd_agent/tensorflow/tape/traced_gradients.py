@@ -20,10 +20,10 @@ from smd_agent.framework.keras.optimizers import GivenVariables
 from smd_agent.framework.plain_access import is_a
 from smd_agent.framework.weak_references import Reference, WeakIdentityMap
 from smd_agent.tensorflow.graph.function_rewrite import CALLS, Output, Tap, Unreachable, is_part, output_of
+from smd_agent.tensorflow.graph.loss_graph import LossGraph, inner_variable
+from smd_agent.tensorflow.graph.own_losses import OwnLoss, own_loss_of
 from smd_agent.tensorflow.loss_calls import LossCall
 from smd_agent.tensorflow.optimizer_calls import OptimizerCall
-from smd_agent.tensorflow.tape.loss_graph import LossGraph, inner_variable
-from smd_agent.tensorflow.tape.own_losses import OwnLoss, own_loss_of
 from smd_agent.tensorflow.types import Graph, Nested, Optimizer, Tensor, Variable
 from smd_agent.tensorflow.variable_names import is_variable
 

@@ -11,8 +11,8 @@ a softmax has returned, and 1.
 
 A sum over all pairs of what is computed of each pair alone has no use: it draws all predictions to one value. Where it
 is weighted by the pair, or two operands of (N, N) are trained, pairs are meant, and nothing is said. Where a size is
-not known when the function is traced, the two operands are looked at when it has run. A step that runs eagerly has no
-graph.
+not known when the function is traced, it is looked at when that has run: that of the two operands, or of what it was
+called with and they have the rows of. A step that runs eagerly has no graph.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from smd_agent.tensorflow.graph.function_rewrite import Output, Tap, output_of
-from smd_agent.tensorflow.tape.loss_graph import LossGraph
+from smd_agent.tensorflow.graph.loss_graph import LossGraph
 from smd_agent.tensorflow.types import Tensor
 
 Shape = tuple[int | None, ...]
@@ -45,6 +45,9 @@ _ELEMENTWISE = (
     *(*_AFFINE, *_CHOICES, _SQUARED),
     *("Abs", "ClipByValue", "Cosh", "Log", "Log1p", "Maximum", "Minimum", "Pow", "Relu", "Softplus", "Sqrt", "Square"),
 )
+# Of which the result has the rows of the first input.
+_BY_ROWS = ("AvgPool", "BiasAdd", "Conv2D", "MatMul", "MaxPool")
+_SAME_ROWS = ("Cast", "Elu", "Exp", "Identity", "LeakyRelu", "Relu6", "Selu", "Sigmoid", "Softmax", "Softsign", "Tanh")
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,29 +63,35 @@ class OwnLoss:
     pairs: tuple[tuple[Output, Output], ...] = ()
     activated: bool | None = None
 
+    @property
+    def sides(self) -> list[Output]:
+        """The columns and rows that have to be had of the function, in turn, or what is as long."""
+        return [side for pair in self.pairs for side in pair]
+
     def taps(self) -> Iterator[Tap]:
-        """The columns and rows that have to be had of the function, in turn."""
-        for number, output in enumerate(side for pair in self.pairs for side in pair):
+        """The same, as taps."""
+        for number, output in enumerate(self.sides):
             yield Tap(TracedSide(self, number), output)
 
     def facts_in(self, seen: Mapping[TracedSide, Any]) -> dict[str, float]:
-        """The facts of a step, by name, of what its taps have given; see ``repeated_in``."""
-        repeated = self.repeated_in(seen)
+        """The facts of a step, by name.
+
+        Args:
+            seen: the values of the taps, as far as they are to be had, perhaps among those of others.
+        """
+        return self.facts_of({side.number: int(value.shape[0]) for side, value in seen.items() if side.loss is self})
+
+    def facts_of(self, sizes: Mapping[int, int]) -> dict[str, float]:
+        """The same, by the lengths of its sides, as far as they are known, by number."""
+        repeated = self._repeated_of(sizes)
         numbers = {} if repeated is None else {"input_repeated": repeated, "target_repeated": repeated}
         if self.activated is not None:
             numbers |= {"activated": float(self.activated), "expects_logits": 1.0}
         return numbers
 
-    def repeated_in(self, seen: Mapping[TracedSide, Any]) -> float | None:
-        """The number of times that each element comes in a step; None if that is not known.
-
-        Args:
-            seen: the values of the taps, as far as they are to be had, perhaps among those of others.
-        """
-        if self.repeated is None:
-            return None
-        sizes = {side.number: int(value.shape[0]) for side, value in seen.items() if side.loss is self}
-        if len(sizes) < 2 * len(self.pairs) and self.repeated <= 1:
+    def _repeated_of(self, sizes: Mapping[int, int]) -> float | None:
+        """The number of times that each element comes; None if that is not known."""
+        if self.repeated is None or (len(sizes) < 2 * len(self.pairs) and self.repeated <= 1):
             return None
         pairs = [(sizes.get(2 * number, 1), sizes.get(2 * number + 1, 1)) for number in range(len(self.pairs))]
         return max([self.repeated, *(float(one) for one, other in pairs if one == other)])
@@ -210,7 +219,7 @@ class _Walk:
                 self._repeated = float(size)
             else:
                 graph = column.graph
-                self._pairs.append((output_of(column, graph), output_of(row, graph)))
+                self._pairs.append((output_of(_as_long(column), graph), output_of(_as_long(row), graph)))
         return True
 
     def _is_comparison(self, tensor: Any) -> bool:
@@ -225,6 +234,42 @@ class _Walk:
                 return True
             tensor = trained[0]
         return False
+
+
+def _as_long(tensor: Any) -> Any:
+    """A tensor with as many rows that the function was called with; where none is found, the tensor itself.
+
+    Of a function that XLA compiles no other can be had.
+    """
+    found = tensor
+    for _ in range(_OPERATIONS):
+        kind, inputs = found.op.type, [*found.op.inputs]
+        if kind == "Placeholder":
+            return found
+        if kind in (*_BY_ROWS, *_SAME_ROWS) and not (kind == "MatMul" and found.op.get_attr("transpose_a")):
+            found = inputs[0]
+            continue
+        if kind == "Squeeze" and found.op.get_attr("squeeze_dims") and 0 not in _squeezed(found.op):
+            found = inputs[0]
+            continue
+        inputs = inputs[1:] if kind in _CHOICES else inputs
+        # One with fewer axes is repeated for each row.
+        as_many = [given for given in inputs if given.shape.rank == found.shape.rank is not None]
+        fewer = [given for given in inputs if _has_fewer_axes(given, found)]
+        if kind not in _ELEMENTWISE or len(as_many) != 1 or len(as_many) + len(fewer) != len(inputs):
+            break
+        found = as_many[0]
+    return tensor
+
+
+def _squeezed(operation: Any) -> set[int]:
+    rank = operation.inputs[0].shape.rank
+    # Of an unknown rank, it may be any.
+    return {0} if rank is None else {axis % rank for axis in operation.get_attr("squeeze_dims")}
+
+
+def _has_fewer_axes(given: Any, than: Any) -> bool:
+    return given.shape.rank is not None and than.shape.rank is not None and given.shape.rank < than.shape.rank
 
 
 def _next(found: _Found, kind: str, given: Any, has_other: bool) -> _Found:

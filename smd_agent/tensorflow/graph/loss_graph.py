@@ -26,6 +26,7 @@ _PRODUCTS = ("MatMul", "BatchMatMul", "Conv", "Depthwise", "Einsum", "While", "S
 _MATRIX = 2
 # Operations that apply softmax to what they are given first.
 _OF_LOGITS = ("SoftmaxCrossEntropyWithLogits", "SparseSoftmaxCrossEntropyWithLogits")
+_FLAT = ("Ceil", "Floor", "OnesLike", "Rint", "Round", "Shape", "Sign", "Size", "StopGradient", "ZerosLike")
 
 
 class LossGraph:
@@ -58,6 +59,13 @@ class LossGraph:
     def is_trained(self, tensor: Tensor) -> bool:
         """True if a tensor comes from a variable that is trained, and a gradient may reach it there."""
         return bool(self._origins.get(tensor.op.name, 0) & _TRAINED)
+
+    def reached(self, variables: Sequence[Variable]) -> list[Variable]:
+        """Those of some variables that have a say in the targets, by operations that gradients may pass."""
+        handles = ((self._handle_in(variable), variable) for variable in variables)
+        of: dict[str, Variable] = {handle.op.name: variable for handle, variable in handles if handle is not None}
+        needed = self._differentiated() if of else frozenset()
+        return [variable for name, variable in of.items() if name in needed]
 
     def behind(self, variables: Sequence[Variable]) -> list[Variable]:
         """Those of some variables that work on what variables which are trained have made of data, as layers do.
@@ -107,6 +115,15 @@ class LossGraph:
     def _is_made_of_data(self, tensor: Tensor) -> bool:
         return tensor.dtype != tf.resource and self._origins.get(tensor.op.name) == _BOTH
 
+    def _differentiated(self) -> set[str]:
+        """Names of the operations that a gradient may reach: it passes no integers, and nothing that is flat."""
+        found = {target.op.name for target in self.targets}
+        for operation in reversed(self._operations):
+            if operation.name in found and operation.type not in _FLAT:
+                passed = (given for given in operation.inputs if _may_have_gradient(given))
+                found.update(given.op.name for given in passed)
+        return found
+
     def _needed(self) -> set[str]:
         """Names of the operations that a gradient reaches."""
         found = {target.op.name for target in self.targets}
@@ -121,6 +138,11 @@ def _maker(tensor: Tensor) -> Any:
     while tensor.op.type in _READS:
         tensor = tensor.op.inputs[0]
     return tensor.op
+
+
+def _may_have_gradient(tensor: Tensor) -> bool:
+    dtype: Any = tensor.dtype
+    return bool(dtype.is_floating or dtype.is_complex or dtype == tf.resource)
 
 
 def inner_variable(variable: Any) -> Any:
