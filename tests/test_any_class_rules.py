@@ -30,6 +30,7 @@ ALLOWED = {
 }
 # Objects of ours, asked whether they are of a class of ours, or of Python's.
 KNOWN_KINDS = {"str", "CodeType", "SavedStep", "Collection", "Hook"}
+KNOWN_KINDS |= {"ast.Attribute", "ast.Call", "ast.Name", "ast.Starred"}
 
 
 def relative(path: Path) -> str:

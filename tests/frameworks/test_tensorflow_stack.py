@@ -9,7 +9,7 @@ from harness.runner import Runner
 pytest.importorskip("tensorflow")
 
 # As docs/tensorflow.md has it: around a model and each layer, a loss, a tape's gradient, a step of fit, if it is saved.
-LAYER, LOSS, GRADIENT, FIT, SAVED_FIT = 2, 2, 2, 3, 6
+LAYER, LOSS, GRADIENT, FIT, SAVED_FIT = 2, 2, 4, 3, 6
 SAVED = 4
 DEPTHS = """
 import sys

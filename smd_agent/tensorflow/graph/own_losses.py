@@ -114,7 +114,7 @@ class TracedSide:
 
 
 def own_loss_of(graph: LossGraph, target: Tensor) -> OwnLoss | None:
-    """What is told of a loss; None where that is nothing, as of one that compares nothing and has no logits.
+    """Facts of a loss that its graph tells; None without any, as of one that compares nothing and has no logits.
 
     Args:
         graph: what stands before it.
