@@ -86,7 +86,7 @@ def test_what_was_asked_for_is_not_to_be_asked_for_again(run, command):
     assert "--save" not in " ".join(out[judged[1] :])
     nothing = out[judged[1] + 1 : out.index("", judged[1])]
     at = nothing.index("    no tensor of optimizer came up")
-    assert nothing[at - 1] == "  LearningRateVanished, LearningRateZero, UpdatesSkipped"
+    assert nothing[at - 1] == "  BatchDividedTwice, LearningRateVanished, LearningRateZero, UpdatesSkipped"
     # Nobody has asked for usage: one sentence for all rules that need it, and what saves it.
     at = out.index("    no tensor of usage was saved")
     assert out[at + 1] == "    add usage to --save"
