@@ -10,6 +10,7 @@ from harness.gluon_facts import findings_of, hooked, rows
 from mxnet import autograd, gluon
 from mxnet.gluon import nn
 
+from smd_agent.mxnet.lost_loads import loads
 from smd_agent.rules import ParameterNotOptimized
 from smd_agent.rules.finding import Severity
 
@@ -108,6 +109,8 @@ def frozen(tmp_path):
 
 
 def loaded(tmp_path):
+    # As the agent does when MXNet is imported; here the hook comes later.
+    loads.install()
     net = Deep(list)
     for block in net.hidden:
         block.save_parameters(str(tmp_path / "block"))
