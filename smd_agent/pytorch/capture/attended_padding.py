@@ -26,10 +26,11 @@ import torch
 from smd_agent.core.failure_domains import INPUTS
 from smd_agent.framework.plain_access import attribute, in_class, is_a
 from smd_agent.framework.sequence_layers import DIMENSIONS
-from smd_agent.framework.step_events import LayerCall, LayerReturn, ModelCall, ModelReturn, StepEnd, on
-from smd_agent.framework.usage import Usage, UsageProbe
+from smd_agent.framework.step_events import LayerReturn, ModelReturn, StepEnd, on
+from smd_agent.framework.usage import Usage
 from smd_agent.pytorch.arrays import has_memory
 from smd_agent.pytorch.capture import token_padding
+from smd_agent.pytorch.capture.called_modules import CalledModules
 from smd_agent.pytorch.capture.token_offsets import AXES, is_whole
 from smd_agent.pytorch.own_operations import fence, without_gradients
 from smd_agent.pytorch.plain_access import own_dict
@@ -91,7 +92,7 @@ class _Attending:
     shows_all: torch.Tensor | None
 
 
-class AttendedPadding(UsageProbe, domain=INPUTS, doing="looking at whether padding is hidden from attention"):
+class AttendedPadding(CalledModules, domain=INPUTS, doing="looking at whether padding is hidden from attention"):
     """The attention of one step that is saved.
 
     Args:
@@ -109,18 +110,6 @@ class AttendedPadding(UsageProbe, domain=INPUTS, doing="looking at whether paddi
         """True if something is said of a layer, or of what it has made."""
         return self.wanted and (is_a(layer, (_ATTENTION, _EMBEDDING)) or bool(_arguments_of(layer)))
 
-    @on(ModelCall)
-    @without_gradients
-    def before_model(self, call: ModelCall) -> None:
-        """A model is about to be called, which may be such an encoder itself."""
-        self._before(call.name, call.model, *call.inputs)
-
-    @on(LayerCall)
-    @without_gradients
-    def before_layer(self, call: LayerCall) -> None:
-        """A layer is about to be called."""
-        self._before(*call)
-
     @on(ModelReturn, LayerReturn)
     def after(self, call: ModelReturn | LayerReturn) -> None:
         """A layer has returned."""
@@ -129,7 +118,8 @@ class AttendedPadding(UsageProbe, domain=INPUTS, doing="looking at whether paddi
             self._embedded.append(given)
             self._watch(given, call.outputs)
 
-    def _before(self, name: str, layer: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+    def before(self, name: str, layer: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        """Look at an embedding's tokens, and at what attends to them."""
         if layer is None or is_opaque():
             return
         if is_a(layer, _EMBEDDING):

@@ -24,10 +24,11 @@ from torch.nn.utils.rnn import PackedSequence
 from smd_agent.core.failure_domains import INPUTS
 from smd_agent.framework.plain_access import is_a
 from smd_agent.framework.sequence_layers import DIMENSIONS
-from smd_agent.framework.step_events import LayerCall, LayerReturn, ModelCall, ModelReturn, StepEnd, on
-from smd_agent.framework.usage import Usage, UsageProbe
+from smd_agent.framework.step_events import LayerReturn, ModelReturn, StepEnd, on
+from smd_agent.framework.usage import Usage
 from smd_agent.pytorch.arrays import has_memory, tensors_in
 from smd_agent.pytorch.capture import token_padding
+from smd_agent.pytorch.capture.called_modules import CalledModules
 from smd_agent.pytorch.capture.token_offsets import AXES, is_whole
 from smd_agent.pytorch.capture.token_padding import PLACES, ROWS
 from smd_agent.pytorch.own_operations import fence, without_gradients
@@ -76,7 +77,7 @@ class _Used:
         return last if last is None or self.before is None else last & ~self.before
 
 
-class LastSteps(UsageProbe, domain=INPUTS, doing="looking at which steps of recurrent layers are used"):
+class LastSteps(CalledModules, domain=INPUTS, doing="looking at which steps of recurrent layers are used"):
     """The recurrent layers of one step that is saved.
 
     Args:
@@ -95,18 +96,6 @@ class LastSteps(UsageProbe, domain=INPUTS, doing="looking at which steps of recu
         """True if something is said of a layer, or of what it has made."""
         return self.wanted and is_a(layer, _LAYERS)
 
-    @on(ModelCall)
-    @without_gradients
-    def before_model(self, call: ModelCall) -> None:
-        """A model is about to be called, which may be such a layer itself."""
-        self._before(call.name, call.model, *call.inputs)
-
-    @on(LayerCall)
-    @without_gradients
-    def before_layer(self, call: LayerCall) -> None:
-        """A layer is about to be called."""
-        self._before(*call)
-
     @on(ModelReturn, LayerReturn)
     def after(self, call: ModelReturn | LayerReturn) -> None:
         """A model or a layer has returned."""
@@ -114,7 +103,8 @@ class LastSteps(UsageProbe, domain=INPUTS, doing="looking at which steps of recu
         if given is not None and call.name is not None and type(call.outputs) is tuple and len(call.outputs) == 2:
             self._follow(call.name, given, *call.outputs)
 
-    def _before(self, name: str, layer: Any, args: Any, kwargs: Mapping[str, Any]) -> None:
+    def before(self, name: str, layer: Any, args: Any, kwargs: Mapping[str, Any]) -> None:
+        """Look at an embedding's tokens, and at a recurrent layer."""
         if not is_a(layer, _LAYERS) or is_opaque():
             return
         given: Any = args[0] if args else kwargs.get("input")
