@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
-
 import pytest
 import torch
 from torch import nn
@@ -257,12 +255,6 @@ RIGHT_BERTS = {
 def test_an_encoder_that_is_used_rightly(trained, name):
     verdict = trained(RIGHT_BERTS[name]).verdict(PaddingAttended())
     assert (verdict.findings, verdict.problems) == ([], [])
-
-
-def test_arguments_are_those_of_transformers():
-    transformers = pytest.importorskip("transformers")
-    for name in ("BertModel", "RobertaForSequenceClassification", "DistilBertForSequenceClassification"):
-        assert {"input_ids", "attention_mask"} <= {*inspect.signature(getattr(transformers, name).forward).parameters}
 
 
 def test_as_much_as_it_takes(trained):
