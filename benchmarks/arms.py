@@ -65,6 +65,12 @@ def start_ours_without_series(folder: Path, options: dict[str, Any]) -> None:
     start_agent(folder, {"save_interval": options["interval"], "series": False}, options["collections"])
 
 
+def start_ours_off(folder: Path, options: dict[str, Any]) -> None:
+    """Start our agent so that it has nothing to do in steps that are not saved: no series, no look for requests."""
+    off = {"save_interval": options["interval"], "series": False, "tap": False}
+    start_agent(folder, off, options["collections"])
+
+
 def start_ours_live(folder: Path, options: dict[str, Any]) -> None:
     """Start our agent so that all rules look on."""
     parameters = {"save_interval": options["interval"], "live_rules": "all"}
@@ -114,6 +120,7 @@ ARMS = {
     "ours": Arm(load_ours, before=start_ours),
     "ours_deaf": Arm(load_ours, before=start_ours_deaf),
     "ours_without_series": Arm(load_ours, before=start_ours_without_series),
+    "ours_off": Arm(load_ours, before=start_ours_off),
     "ours_live": Arm(load_ours, before=start_ours_live),
     "ours_raw": Arm(load_ours, before=start_ours_raw),
     "old": Arm(load_old, after=register_old),

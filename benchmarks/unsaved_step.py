@@ -1,4 +1,4 @@
-"""What a step costs that is not saved, with everything armed but the series, which has rows of its own."""
+"""What a step costs that is not saved, where nothing of the agent is to see every step: series and requests are off."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CASES = (
     ("cnn", "CNN of 13 modules", 1.005, 3),
     ("transformer", "transformer of 12 layers, 125 modules", 1.005, 1),
 )
-VARIANTS = ("plain", "ours_without_series", "plain", "plain_alone")
+VARIANTS = ("plain", "ours_off", "plain", "plain_alone")
 GENERATIONS = 6
 WINDOWS = 300
 

@@ -42,10 +42,11 @@ def apply(torch: ModuleType) -> None:
     from smd_agent.pytorch.series.roots import passes
 
     graph_captures.watch()
-    # First: what stands over it for a while can be taken away.
-    passes.watch()
+    if settings.series_megabytes:
+        # First: what stands over it for a while can be taken away.
+        passes.watch()
     discovery = ModuleFinder(HookSource(Hook, lambda: make_hook(Hook, settings, follow_calls=True)).hook)
-    discovery.install()
+    discovery.install(bool(settings.series_megabytes or settings.tap or settings.live_rules))
     _applied[:] = [(settings, discovery)]
     _step_aside_for_compile(torch, discovery)
     _step_aside_for_script(torch)

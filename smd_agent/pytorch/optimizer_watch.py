@@ -30,7 +30,13 @@ _OPTIMIZERS_FILE = torch.optim.Optimizer.step.__code__.co_filename
 
 
 class Trained(Protocol):
-    """Has the steps that updates end; a hook."""
+    """Has the steps that updates end; a hook.
+
+    Attributes:
+        saves_last: whether it asks if its models are as the last update has left them.
+    """
+
+    saves_last: bool
 
     @property
     def steps(self) -> TrainingSteps:
@@ -67,21 +73,21 @@ class _Updates(ToldUpdates[UpdateListener]):
 
     Attributes:
         rounds: of the optimizers.
-        end: called before the next update, which it keeps from taking place by raising; None if it is to take place.
         marks: what the last update has left.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.rounds = UpdateRounds(self._takes_part)
-        self.end: Callable[[], object] | None = None
+        # Called before the next update.
+        self._end: Callable[[], object] | None = None
         self.marks = UpdateMarks()
         self._trained: Trained | None = None
         # Of what is trained, once that is known.
         self._position = RunPosition(ModeClock(ModeKeys.GLOBAL))
         # Of models that have been called, if only without gradients.
         self._in_use: dict[int, weakref.ref[torch.Tensor]] = {}
-        self._registered = False
+        self._registered = self._registered_before = False
         # Whether optimizers are told of as they are made, and else whether they have been looked for.
         self._told = False
         self._looked = False
@@ -92,7 +98,7 @@ class _Updates(ToldUpdates[UpdateListener]):
         self._position = trained.steps.position
         self._looked = False
         self._position.unsure = True
-        self.marks.follow(trained.parameters_by_model)
+        self.marks.follow(trained.parameters_by_model if trained.saves_last else None)
         own = trained.trained_params()
         # An optimizer that has a scheduler lives on until the garbage collector runs.
         self.rounds.keep(lambda optimizer: not own.isdisjoint(ids_of(optimizer)))
@@ -102,6 +108,12 @@ class _Updates(ToldUpdates[UpdateListener]):
         """Tell this one, and no other, from now on."""
         super().tell(listener)
         self._watch()
+        self._register_before()
+
+    def end_before_next(self, end: Callable[[], object]) -> None:
+        """Have this called before the next update, which it keeps from taking place by raising."""
+        self._end = end
+        self._register_before()
 
     def _watch(self) -> None:
         self._register()
@@ -109,18 +121,29 @@ class _Updates(ToldUpdates[UpdateListener]):
             why = "a step ends also where a scaler skips the update"
             replace(torch.amp.GradScaler, "step", self._wrap_scaler_step, why=why)
 
-    def expect(self) -> None:
-        """Optimizers are told of by ``add`` as they are made; none has been."""
+    def expect(self, before: bool = True) -> None:
+        """Optimizers are told of by ``add`` as they are made; none has been.
+
+        Args:
+            before: whether something may want to know of updates that begin.
+        """
         self._told = True
         self._register()
+        if before:
+            self._register_before()
+
+    # An optimizer of another thread that is calling its hooks walks the dict that these come into, and its update ends
+    # with an error: before the first is made, none does.
 
     def _register(self) -> None:
-        # An optimizer of another thread that is calling its hooks walks the dict that this one comes into, which ends
-        # its update with an error: before the first is made, none does.
         if not self._registered:
-            hook_numbers.register(register_optimizer_step_pre_hook, self._make_hook_before())
             hook_numbers.register(register_optimizer_step_post_hook, self._make_hook())
             self._registered = True
+
+    def _register_before(self) -> None:
+        if not self._registered_before:
+            hook_numbers.register(register_optimizer_step_pre_hook, self._make_hook_before())
+            self._registered_before = True
 
     def add(self, optimizer: Any) -> None:
         """Take note of an optimizer that has been made."""
@@ -167,8 +190,8 @@ class _Updates(ToldUpdates[UpdateListener]):
                 # First, so that a compiler that traces this folds it to True and sees nothing else.
                 if is_dynamo_compiling() or compiler._is_compiling_flag:
                     return
-                if self.end is not None:
-                    end, self.end = self.end, None
+                if self._end is not None:
+                    end, self._end = self._end, None
                     end()
                 if self.listener is not None:
                     self.listener.before_update(optimizer, args, kwargs)
@@ -193,9 +216,8 @@ class _Updates(ToldUpdates[UpdateListener]):
                     # As ``TrainingSteps.updated`` does it.
                     position.awaits_update = False
                     position.updated = True
-                    marks.note_first()
-                    if marks.several:
-                        marks.note()
+                    if marks.wanted:
+                        marks.renew()
                     if listener is not None:
                         listener.after_update(optimizer, True)
                     elif self.rest:
@@ -220,7 +242,8 @@ class _Updates(ToldUpdates[UpdateListener]):
             if self._position.updated:
                 self._trained.updated_without_call(ids_of(optimizer))
             self._trained.steps.updated(optimizer)
-            self.marks.note()
+            if self.marks.wanted:
+                self.marks.note()
         if self.rest and self._position.updated:
             # Updates do not end steps one by one any more.
             self.go_on()

@@ -23,5 +23,5 @@ class Stopper:
         """Have ``end`` called before the next update; False amid one, as where a closure computes the loss."""
         if updates.in_progress():
             return False
-        updates.end = end
+        updates.end_before_next(end)
         return True

@@ -29,53 +29,55 @@ class UpdateMarks:
     """The marks of what is trained.
 
     Attributes:
-        first: the mark of the first model; gives None once that is gone.
-        version: the one in which the last update has left it.
-        several: whether there are others, which have to be noted after each update, too.
+        wanted: whether there is anything to note after updates.
     """
 
     # Noted after each update.
-    __slots__ = ("_marks", "_models", "first", "several", "version")
+    __slots__ = ("_first", "_marks", "_models", "_several", "_version", "wanted")
 
     def __init__(self) -> None:
-        self.first: Callable[[], torch.Tensor | None] = to_nothing
-        self.version = -1
-        self.several = False
+        self.wanted = False
+        self._first: Callable[[], torch.Tensor | None] = to_nothing
+        self._version = -1
+        self._several = False
         self._models: Callable[[], ByModel] = tuple
         self._marks: list[tuple[Reference[torch.Tensor], torch.dtype, int]] = []
 
-    def follow(self, models: Callable[[], ByModel]) -> None:
-        """Mark the parameters of these models, by the model, as the next update leaves them."""
-        self._models = models
+    def follow(self, models: Callable[[], ByModel] | None) -> None:
+        """Mark the parameters of these models, by the model, as the next update leaves them; None: nobody asks."""
+        self.wanted = models is not None
+        self._models = models or tuple
         self._marks.clear()
-        self.first, self.several = to_nothing, False
+        self._first, self._several = to_nothing, False
 
-    def note_first(self) -> None:
-        """An update has taken place; of several marks the others have to be noted, too."""
+    def renew(self) -> None:
+        """An update has taken place: as ``note``, in less time where one model is marked."""
         # A mode of the program's sees even that.
-        self.version = _version_apart(self.first()) if _function_modes() else getattr(self.first(), "_version", -1)
+        self._version = _version_apart(self._first()) if _function_modes() else getattr(self._first(), "_version", -1)
+        if self._several:
+            self.note()
 
     @apart
     def note(self) -> None:
         """An update has taken place."""
         marked = [mark() for mark, _, _ in self._marks] if self._marks else [*map(_mark_of, self._models())]
         self._marks = [(Reference(one), one.dtype, one._version) for one in marked if one is not None]
-        self.several = len(self._marks) > 1
+        self._several = len(self._marks) > 1
         if self._marks:
-            self.first, _, self.version = self._marks[0]
+            self._first, _, self._version = self._marks[0]
 
     def are_left(self, models: ByModel) -> bool:
         """True if these models are as the last update has left them, as far as the marks tell."""
         known = {id(mark()): (dtype, version) for mark, dtype, version in self._marks}
-        if (first := self.first()) is not None and id(first) in known:
-            known[id(first)] = known[id(first)][0], self.version
+        if (first := self._first()) is not None and id(first) in known:
+            known[id(first)] = known[id(first)][0], self._version
         marked = [*map(_mark_of, models)]
         return bool(marked) and all(
             one is not None and known.get(id(one)) == (one.dtype, one._version) for one in marked
         )
 
 
-leave_uncompiled(UpdateMarks.note_first, with_callees=True)
+leave_uncompiled(UpdateMarks.renew, with_callees=True)
 
 
 @apart

@@ -176,7 +176,7 @@ class Replay(CulpritFinder):
         if self._result.reached:
             return
         self._result.reached = True
-        updates.end = self._end
+        updates.end_before_next(self._end)
         if self._order.eager:
             torch.compiler.set_stance("force_eager")
         if self._dtype is not None:

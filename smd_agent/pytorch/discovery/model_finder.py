@@ -93,9 +93,13 @@ class ModuleFinder(ModelFinder[Module, TrackedModule, Hook]):
         self._cached = CachedPasses()
         self._trained = Trained()
 
-    def install(self) -> None:
-        """Begin to watch; called once."""
-        updates.expect()
+    def install(self, before_updates: bool = True) -> None:
+        """Begin to watch; called once.
+
+        Args:
+            before_updates: whether something may want to know of updates that begin.
+        """
+        updates.expect(before_updates)
         watch.register()
         optimizer = torch.optim.Optimizer
         replace(optimizer, "add_param_group", self._wrap_add, why="an optimizer knows what is trained")
