@@ -18,6 +18,7 @@ from smd_agent.framework import training_facts as facts
 from smd_agent.framework.keras.plain_access import attribute
 from smd_agent.framework.model_inputs import Numbers, numbers_of, sample
 from smd_agent.framework.plain_access import is_a
+from smd_agent.framework.token_padding import PLACES, ROWS, padding
 from smd_agent.framework.weight_changes import Moved, changes, part_of
 from smd_agent.tensorflow.arrays import to_array
 from smd_agent.tensorflow.types import KerasVariable, Variable
@@ -65,6 +66,13 @@ class Look:
                 # What was picked of a tensor on an accelerator is no table any more.
                 whole = array if array.shape == tuple(cast("Any", tensor).shape) else array.reshape(-1)
                 yield i, numbers_of(sample(whole))
+
+    def padding_of(self, given: Any) -> Numbers | None:
+        """The facts of the padding of an input; None of one that has no rows of tokens."""
+        if not given.dtype.is_integer or len(given.shape) != 2 or 0 in given.shape:
+            return None
+        found = to_array(given[:ROWS, -PLACES:])
+        return None if found is None else padding(found[0])
 
 
 def _has_numbers(tensor: Any, following: Sequence[Any]) -> bool:

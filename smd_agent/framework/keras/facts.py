@@ -15,6 +15,7 @@ from smd_agent.core.ports import StepWriter
 from smd_agent.framework import training_facts as facts
 from smd_agent.framework.input_digests import InputDigests
 from smd_agent.framework.keras.first_layers import taken_as_they_are
+from smd_agent.framework.keras.last_steps import LastSteps
 from smd_agent.framework.keras.layer_modes import LayerModes
 from smd_agent.framework.keras.optimizers import (
     LEARNING_RATE,
@@ -57,6 +58,9 @@ class Look(Weights, Protocol):
     def numbers_of(self, inputs: Any, most: int) -> Iterable[tuple[int, Numbers]]:
         """The numbers of each of the first inputs that has numbers, by its place."""
 
+    def padding_of(self, given: Any) -> Numbers | None:
+        """The facts of the padding of an input; None of one that has no rows of tokens."""
+
 
 class NoLook:
     """Of a library whose variables and tensors nothing looks at: there are no updates and no digests."""
@@ -82,6 +86,9 @@ class NoLook:
     def numbers_of(self, inputs: object, most: int) -> Iterable[tuple[int, Numbers]]:
         """None."""
         return ()
+
+    def padding_of(self, given: object) -> None:
+        """None."""
 
 
 class FactsSaver(Protocol):
@@ -127,7 +134,8 @@ class StepFacts(Probes):
         self._changes = WeightChanges(saver.recorder, saver.roles, look)
         self._settings = OptimizerSettings(saver.recorder, saver.roles, self._settings_of)
         inputs, metrics = _Inputs(self.usage, look.numbers_of), MonitoredMetrics(self.usage)
-        super().__init__((self.digests, inputs, LayerModes(self.usage), metrics, self._changes))
+        last_steps = LastSteps(self.usage, look.padding_of)
+        super().__init__((self.digests, inputs, LayerModes(self.usage), last_steps, metrics, self._changes))
         self._seen: dict[str, dict[str, Any]] = {}
         self._is_one_update = True
 

@@ -30,27 +30,27 @@ def taken_as_they_are(model: Any, count: int) -> list[float | None]:
         1 where a layer with weights is given it, 0 where what it is given has been computed, None where that is not
         known: of models whose ``call`` the program has written.
     """
-    if _is(model, "Sequential") and count == 1:
+    if is_put_together(model, "Sequential") and count == 1:
         return [_first_of(attribute(model, "layers"))]
-    inputs = list(_tensors(attribute(model, "inputs")))
-    if not _is(model, "Functional") or len(inputs) != count:
+    inputs = list(tensors_in(attribute(model, "inputs")))
+    if not is_put_together(model, "Functional") or len(inputs) != count:
         return [None] * count
     # Tensors that hold an input's values, by identity; they live as long as the model.
     origins = {id(tensor): number for number, tensor in enumerate(inputs)}
     found: list[float | None] = [0.0] * count
     for layer in attribute(model, "layers")[:_MOST]:
-        given = list(_tensors(_of(layer, "input")))
-        if {*map(id, given)} == {*map(id, _tensors(attribute(layer, "inputs")))}:
+        given = list(tensors_in(tensor_of(layer, "input")))
+        if {*map(id, given)} == {*map(id, tensors_in(attribute(layer, "inputs")))}:
             # Of a model inside of this one Keras 2 says what it was made of, not what it is given here.
             given = []
-        if not given and _kind(layer) != "InputLayer":
+        if not given and kind_of(layer) != "InputLayer":
             # It may be given an input: it is called several times, or Keras does not say.
             found = [one or None for one in found]
         taken = {origins[id(one)] for one in given if id(one) in origins}
-        kind = _kind(layer)
+        kind = kind_of(layer)
         if kind in _SAME and len(taken) == 1:
             (number,) = taken
-            origins.update((id(one), number) for one in _tensors(_of(layer, "output")))
+            origins.update((id(one), number) for one in tensors_in(tensor_of(layer, "output")))
         known = 1.0 if kind in _WEIGHTED else None
         if kind not in _SAME and known is None and attribute(layer, "layers"):
             known = taken_as_they_are(layer, 1)[0] if len(taken) == 1 else None
@@ -62,7 +62,7 @@ def taken_as_they_are(model: Any, count: int) -> list[float | None]:
 
 def _first_of(layers: Sequence[Any]) -> float | None:
     for layer in layers:
-        kind = _kind(layer)
+        kind = kind_of(layer)
         if kind in _WEIGHTED:
             return 1.0
         if attribute(layer, "layers"):
@@ -72,7 +72,7 @@ def _first_of(layers: Sequence[Any]) -> float | None:
     return None
 
 
-def _of(layer: Any, name: str) -> Any:
+def tensor_of(layer: Any, name: str) -> Any:
     """The tensor that a layer is given or returns; None of one that is called several times, or never."""
     try:
         return attribute(layer, name)
@@ -80,18 +80,20 @@ def _of(layer: Any, name: str) -> Any:
         return None
 
 
-def _tensors(value: Any) -> Iterator[Any]:
+def tensors_in(value: Any) -> Iterator[Any]:
+    """The tensors of what a layer is given or returns, in order."""
     value = unwrapped(value)
     if is_a(value, dict):
         value = [value[name] for name in sorted(value)]
     if is_a(value, (list, tuple)):
         for part in elements_of(value):
-            yield from _tensors(part)
+            yield from tensors_in(part)
     elif value is not None:
         yield value
 
 
-def _kind(layer: Any) -> str:
+def kind_of(layer: Any) -> str:
+    """The name of the class of one of Keras's layers; "" of another one."""
     return type(layer).__name__ if _is_of_keras(layer) else ""
 
 
@@ -99,7 +101,7 @@ def _is_of_keras(layer: Any) -> bool:
     return _module(type(layer)) in ("keras", "tf_keras")
 
 
-def _is(model: Any, name: str) -> bool:
+def is_put_together(model: Any, name: str) -> bool:
     """True if a model is put together by Keras; one that is made from such a class may have a call of its own."""
     kinds: Iterable[type] = type(model).__mro__
     base = next((kind for kind in kinds if kind.__name__ == name and _module(kind) in ("keras", "tf_keras")), None)

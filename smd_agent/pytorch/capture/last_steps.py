@@ -25,12 +25,12 @@ from smd_agent.core.failure_domains import INPUTS
 from smd_agent.framework.plain_access import is_a
 from smd_agent.framework.sequence_layers import DIMENSIONS
 from smd_agent.framework.step_events import LayerReturn, ModelReturn, StepEnd, on
+from smd_agent.framework.token_padding import PLACES, ROWS
 from smd_agent.framework.usage import Usage
 from smd_agent.pytorch.arrays import has_memory, tensors_in
 from smd_agent.pytorch.capture import token_padding
 from smd_agent.pytorch.capture.called_modules import CalledModules
 from smd_agent.pytorch.capture.token_offsets import AXES, is_whole
-from smd_agent.pytorch.capture.token_padding import PLACES, ROWS
 from smd_agent.pytorch.own_operations import fence, without_gradients
 from smd_agent.pytorch.plain_access import own_dict
 from smd_agent.pytorch.tracing import is_opaque

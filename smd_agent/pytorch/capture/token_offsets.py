@@ -18,9 +18,9 @@ import torch
 
 from smd_agent.framework.loss_targets import Target
 from smd_agent.framework.plain_access import in_class
+from smd_agent.framework.token_padding import PLACES, ROWS
 from smd_agent.pytorch.arrays import has_memory, tensors_in
 from smd_agent.pytorch.capture import token_padding
-from smd_agent.pytorch.capture.token_padding import PLACES, ROWS
 
 AXES = 2
 # Of each axis.

@@ -10,8 +10,7 @@ from typing import Any
 
 import torch
 
-ROWS, PLACES = 64, 256
-"""Rows, and places at their ends, that are looked at."""
+from smd_agent.framework.token_padding import PLACES, ROWS
 
 
 def ends(tokens: torch.Tensor, targets: torch.Tensor) -> dict[str, Any]:
@@ -38,15 +37,15 @@ def ends(tokens: torch.Tensor, targets: torch.Tensor) -> dict[str, Any]:
     }
 
 
-def padding(tokens: torch.Tensor, fitting: torch.Tensor) -> dict[str, Any]:
+def padding(tokens: torch.Tensor, fitting: torch.Tensor | None = None) -> dict[str, Any]:
     """The facts of padding at the ends of rows, wherever targets are.
 
     Args:
         tokens: of shape (rows, places), of which there are three at least.
-        fitting: which rows may count as padded.
+        fitting: which rows may count as padded; all if it is not given.
     """
     at_end, padded = _padded(tokens)
-    padded = padded & fitting
+    padded = padded if fitting is None else padded & fitting
     places = (at_end & padded[:, None]).sum()
     count = _by_one_token(tokens, padded)
     return {"rows": tokens.shape[0], "padded_rows": count, "padding": places / padded.sum().clamp(min=1)}

@@ -8,8 +8,11 @@ from typing import Any
 import torch
 
 from smd_agent.framework.model_inputs import Numbers
+from smd_agent.framework.token_padding import PLACES, ROWS
 from smd_agent.pytorch.capture.fact_adapters import Weights, digest_of
 from smd_agent.pytorch.capture.model_inputs import numbers_of_inputs
+from smd_agent.pytorch.capture.token_offsets import AXES, is_whole
+from smd_agent.pytorch.capture.token_padding import padding
 
 
 class Look(Weights):
@@ -34,3 +37,8 @@ class Look(Weights):
     def numbers_of(self, inputs: Sequence[torch.Tensor], most: int) -> Iterator[tuple[int, Numbers]]:
         """The numbers of each of the first inputs that has numbers, by its place."""
         return numbers_of_inputs(inputs, most)
+
+    def padding_of(self, given: torch.Tensor) -> Numbers | None:
+        """The facts of the padding of an input; None of one that has no rows of tokens."""
+        is_of_rows = given.dim() == AXES and is_whole(given) and 0 not in given.shape
+        return padding(given[:ROWS, -PLACES:]) if is_of_rows else None

@@ -27,6 +27,9 @@ class LastOfPadding(UsageInARow):
 
     Layers are ``RNN``, ``LSTM`` and ``GRU`` of ``torch.nn``, which are given what an ``Embedding`` has made of tokens.
     Of a layer of both directions, the final state of one is right, so that it is judged by its outputs alone.
+
+    In Keras it is told by how a ``Sequential`` or functional model is put together: an ``Embedding`` without
+    ``mask_zero``, and after it a ``SimpleRNN``, ``LSTM`` or ``GRU`` that returns its last step alone.
     """
 
     meaning = "rows of tokens end in padding, and of a recurrent layer only the last step is used, which comes after it"
@@ -44,7 +47,8 @@ class LastOfPadding(UsageInARow):
     cause = "The layer goes on through the padding at the end of the rows, and only what it has then is used"
     advice = (
         "Take each row's last real step, out[torch.arange(len(out)), lengths - 1], or give the layer"
-        " pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False) and use h_n"
+        " pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False) and use h_n; in Keras, give the"
+        " Embedding mask_zero=True"
     )
     short = "last step is padding: {}"
 

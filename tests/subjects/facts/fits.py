@@ -27,3 +27,5 @@ scaled = keras.mixed_precision.LossScaleOptimizer(keras.optimizers.SGD(0.1, mome
 fit(model_of(layers.Dense(1, "sigmoid")), "mse", Y[:, None].astype("float32"), scaled)
 tokens = keras.Sequential([layers.Input((4,), dtype="int32"), layers.Embedding(9, 3), layers.Dense(3)])
 fit(tokens, softmax, (9 * X).astype("int32") % 3, "sgd", (9 * X).astype("int32"))
+reader = keras.Sequential([layers.Input((4,), dtype="int32"), layers.Embedding(9, 3), layers.GRU(3), layers.Dense(3)])
+fit(reader, softmax, Y, "sgd", (9 * X).astype("int32"))
