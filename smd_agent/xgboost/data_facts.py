@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import itertools
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,7 @@ import xgboost
 from xgboost.callback import EarlyStopping, LearningRateScheduler
 
 from smd_agent.framework.plain_access import attribute, is_a
+from smd_agent.xgboost.directions import watched
 from smd_agent.xgboost.plain_access import is_same
 
 # Objectives of two classes that weigh the labels of 1 by ``scale_pos_weight``.
@@ -23,13 +26,16 @@ _CHANGES = 50
 _MOST_SETS = 16
 
 
-def data_facts_of(call: Mapping[str, Any], model: xgboost.Booster) -> dict[str, float]:
+def data_facts_of(
+    call: Mapping[str, Any], model: xgboost.Booster, log: Mapping[str, Mapping[str, Any]] = MappingProxyType({})
+) -> dict[str, float]:
     """The facts of a training's call and its model. The data is not changed, and nothing is predicted.
 
     Args:
         call: arguments of ``xgboost.train`` or ``xgboost.cv``: ``dtrain``, and if they were given ``obj``, ``evals``,
             ``early_stopping_rounds``, ``callbacks``, ``num_boost_round``, ``xgb_model``.
         model: after its first round.
+        log: by evaluation set and metric, what was evaluated.
 
     Returns:
         Numbers by name; none of what the training has not.
@@ -42,6 +48,8 @@ def data_facts_of(call: Mapping[str, Any], model: xgboost.Booster) -> dict[str, 
         many sets have other rows.
         Of trees that nothing was trained before ``rounds/train/learning_rate``, the same in all rounds, and ``asked``,
         how many rounds there are to be.
+        Of each metric that early stopping goes by ``monitor/<metric>/largest_wins``, how many callbacks take its
+        largest value for the best one, and ``smallest_wins``, how many the smallest one.
     """
     data = call["dtrain"]
     facts: dict[str, float] = {"rows": data.num_row(), "features": data.num_col()}
@@ -52,7 +60,14 @@ def data_facts_of(call: Mapping[str, Any], model: xgboost.Booster) -> dict[str, 
         facts |= {**_of_labels(data, labels, objective), **_of_classes(data, labels, objective)}
     found = {f"labels/train/{name}": number for name, number in facts.items()}
     found |= {f"rounds/train/{name}": number for name, number in _of_rounds(learner, call).items()}
-    return {**found, **_of_evaluation(data, call)}
+    return {**found, **_of_evaluation(data, call), **_of_monitors(call, log)}
+
+
+def _of_monitors(call: Mapping[str, Any], log: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
+    ways = Counter(watched(call, log))
+    metrics = {metric for metric, _ in ways}
+    sides = {"largest_wins": True, "smallest_wins": False}
+    return {f"monitor/{one}/{name}": ways[one, way] for one in metrics for name, way in sides.items()}
 
 
 def _of_rounds(learner: Mapping[str, Any], call: Mapping[str, Any]) -> dict[str, float]:

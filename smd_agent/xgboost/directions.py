@@ -25,11 +25,11 @@ def wanted_small(call: Mapping[str, Any], log: Mapping[str, Mapping[str, Any]]) 
         call: arguments of ``xgboost.train`` or ``xgboost.cv``.
         log: by evaluation set and metric, what was evaluated.
     """
-    return {metric for metric, more in _watched(call, log) if not more}
+    return {metric for metric, more in watched(call, log) if not more}
 
 
-def _watched(call: Mapping[str, Any], log: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, bool]]:
-    """The metrics that early stopping goes by, each with whether more is better."""
+def watched(call: Mapping[str, Any], log: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, bool]]:
+    """Yield the metrics that early stopping goes by, each with whether more is better; arguments as above."""
     if not log:
         return
     if call.get("early_stopping_rounds"):

@@ -143,11 +143,11 @@ class XGBoost(Library[xgboost.Booster, xgboost.DMatrix]):
         splits = sum(model[rounds - 1 : rounds].get_score(importance_type="weight").values())  # type: ignore[arg-type]
         return _SECONDS_OF_NODE * 2 * float(splits)
 
-    def data_facts(self, model: Any) -> Mapping[str, float]:
+    def data_facts(self, model: Any, log: EvalsLog) -> Mapping[str, float]:
         """The numbers of ``data_facts_of``; of a cross-validation, by the model of its first fold."""
         if self.training.call.get("dtrain") is None:
             raise Unavailable("the arguments of the training are not known, which the agent sees and a hook does not")
-        return data_facts_of(self.training.call, self._first_model(model))
+        return data_facts_of(self.training.call, self._first_model(model), log)
 
     def require_trees(self, model: xgboost.Booster) -> None:
         """Nothing, if the booster is one of trees."""

@@ -79,6 +79,8 @@ def test_what_is_known_of_evaluation_sets(way, runner):
     labels = {"rows": 180, "features": 5, "positives": positives, "negatives": 180 - positives}
     labels |= {"sample_weight": 1, "scale_pos_weight": 1, "label_min": 0, "label_max": 1}
     expected |= {f"data_facts/labels/train/{name}": value for name, value in labels.items()}
+    if any("stopping_rounds" in facts for facts in sets.values()):
+        expected |= {"data_facts/monitor/logloss/largest_wins": 0, "data_facts/monitor/logloss/smallest_wins": 1}
     expected |= {"data_facts/rounds/train/learning_rate": 0.3, "data_facts/rounds/train/asked": 5}
     found = create_trial(str(both.folder))
     names = found.tensor_names(collection="data_facts")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from harness.runner import Runner
 
+from smd_agent.analysis.trial import create_trial
 from smd_agent.rules import MonitoredWrongWay
 from smd_agent.rules.finding import Severity
 from smd_agent.rules.judging import Judging
@@ -85,3 +87,51 @@ def test_callbacks_of_keras(tmp_path, name):
     judging.take_new()
     found = [one.tensor for one in judging.verdict().findings]
     assert found == ["usage/monitor/val_auc/smallest_wins"] * is_wrong
+
+
+CONFIG = {"HookParameters": {"save_interval": 2}, "CollectionConfigurations": [{"CollectionName": "data_facts"}]}
+STOPPED = {
+    # What the training is told, its own metric, and the fact that is wrong.
+    "a metric of one's own": ({"early_stopping_rounds": 5}, "f1", "data_facts/monitor/f1/smallest_wins"),
+    "the same, told the right way": ({"early_stopping_rounds": 5, "maximize": True}, "f1", None),
+    "an error": ({"early_stopping_rounds": 5}, "error_of", None),
+    "an error, told the wrong way": (
+        {"early_stopping_rounds": 5, "maximize": True},
+        "error_of",
+        "data_facts/monitor/wrong_error/largest_wins",
+    ),
+    "no early stopping": ({}, "f1", None),
+    "XGBoost's own": ({"early_stopping_rounds": 5, "eval_metric": "auc"}, None, None),
+}
+
+
+@pytest.mark.parametrize("cross_validated", [False, True])
+@pytest.mark.parametrize("name", STOPPED)
+def test_early_stopping_of_xgboost(tmp_path, name, cross_validated):
+    pytest.importorskip("xgboost")
+    runner = Runner(tmp_path)
+    told, metric, expected = STOPPED[name]
+    told = dict(told)
+    parameters = {"objective": "binary:logistic", "nthread": 1, "eval_metric": told.pop("eval_metric", "logloss")}
+    words = ", ".join([*(f"{key}={value!r}" for key, value in told.items()), f"custom_metric={metric}"])
+    program = f"""
+import numpy as np
+import xgboost
+rows = np.random.RandomState(0).rand(80, 3)
+data = xgboost.DMatrix(rows, label=rows[:, 0] > 0.5)
+def f1(predicted, data):
+    return "f1", float(((predicted > 0.5) == data.get_label()).mean())
+def error_of(predicted, data):
+    return "wrong_error", float(((predicted > 0.5) != data.get_label()).mean())
+if {cross_validated}:
+    xgboost.cv({parameters!r}, data, 8, nfold=2, {words})
+else:
+    xgboost.train({parameters!r}, data, 8, evals=[(data, "own")], verbose_eval=False, {words})
+"""
+    done = runner.by_variable(runner.write(program), config=CONFIG, SMD_AGENT_STRICT="1")
+    assert done.returncode == 0, done.stderr
+    judging = Judging(create_trial(str(runner.folder / "run")), [MonitoredWrongWay()])
+    judging.take_new()
+    found = judging.verdict().findings
+    assert [one.tensor for one in found] == [expected] * (expected is not None)
+    assert all("EarlyStopping(rounds, maximize=" in one.advice for one in found)

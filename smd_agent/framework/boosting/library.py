@@ -120,8 +120,13 @@ class Library(Generic[M, D]):
         """The seconds that ``contributions`` will take, nearly; 0 where that is not known."""
         return 0.0
 
-    def data_facts(self, model: Any) -> Mapping[str, float]:
-        """The facts of the labels and the evaluation sets that the training was called with, by name."""
+    def data_facts(self, model: Any, log: Any) -> Mapping[str, float]:
+        """The facts of the labels and the evaluation sets that the training was called with, by name.
+
+        Args:
+            model: after its first round.
+            log: the library's, of what was evaluated.
+        """
         return {}
 
     def require_trees(self, model: M) -> None:

@@ -244,7 +244,7 @@ class DataFacts(RoundProbe):
 
     def save(self, given: RoundEnd) -> None:
         """Save the facts."""
-        found = self._library.data_facts(given.model)
+        found = self._library.data_facts(given.model, given.log)
         self._save_numbers({f"{DATA_FACTS}{name}": number for name, number in found.items()})
 
 
