@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import pytest
 import torch
 from torch import nn
 from torch.nn import functional
+from torch.utils.checkpoint import checkpoint
 
 from smd_agent.rules import FutureVisible
 from smd_agent.rules.finding import Severity
@@ -231,3 +234,92 @@ def test_as_much_as_it_takes(trained):
 def test_clean_trainings_are_silent(clean):
     found = {name: run.verdict(FutureVisible()).findings for name, run in clean.items()}
     assert {name: findings for name, findings in found.items() if findings} == {}
+
+
+class Written(nn.Module):
+    """A language model whose attention is no layer.
+
+    Args:
+        attend: gets queries, keys and values of shape (samples, heads, tokens, features).
+        packed: whether what the graph saves is packed by a function of the program's.
+    """
+
+    def __init__(self, attend, packed=False):
+        super().__init__()
+        self.embedding, self.head = nn.Embedding(TOKENS, WIDTH), nn.Linear(WIDTH, TOKENS)
+        self.mixed, self.attend, self.packed = nn.Linear(WIDTH, 3 * WIDTH), attend, packed
+
+    def forward(self, x):
+        with torch.autograd.graph.saved_tensors_hooks(unpacked, unpacked) if self.packed else nullcontext():
+            h = self.embedding(x)
+            heads = (one.unflatten(-1, (2, -1)).transpose(1, 2) for one in self.mixed(h).chunk(3, dim=-1))
+            return self.head(h + self.attend(*heads).transpose(1, 2).flatten(2))
+
+
+def unpacked(tensor):
+    return tensor
+
+
+def by_hand(hide):
+    def attend(q, k, v):
+        scores = q @ k.transpose(-2, -1) / 2
+        if hide:
+            scores = scores.masked_fill(torch.ones(scores.shape[-2:]).triu(1).bool(), float("-inf"))
+        return scores.softmax(-1) @ v
+
+    return attend
+
+
+def by_kernel(**told):
+    return lambda q, k, v: functional.scaled_dot_product_attention(q, k, v, **told)
+
+
+@pytest.mark.parametrize("attend", [by_hand(False), by_kernel()], ids=["by hand", "by kernel"])
+@pytest.mark.parametrize("loss", [flat, shifted])
+def test_attention_without_a_layer(trained, attend, loss):
+    (found,) = trained(training_of(lambda: Written(attend), loss)).findings(FutureVisible())
+    assert found.severity is Severity.PROBLEM
+    assert found.evidence["length"] == LENGTH
+    assert found.evidence["layers"] == 1
+
+
+CAUSAL = torch.ones(LENGTH, LENGTH).tril().bool()
+
+
+@pytest.mark.parametrize(
+    "attend",
+    [by_hand(True), by_kernel(is_causal=True), by_kernel(attn_mask=CAUSAL)],
+    ids=["by hand", "is_causal", "a mask"],
+)
+def test_attention_without_a_layer_that_is_causal(trained, attend):
+    assert trained(training_of(lambda: Written(attend))).findings(FutureVisible()) == []
+
+
+@pytest.mark.parametrize("attend", [by_hand(False), by_kernel()], ids=["by hand", "by kernel"])
+def test_what_the_program_packs_is_left_packed(trained, attend):
+    run = trained(training_of(lambda: Written(attend, packed=True)))
+    assert run.findings(FutureVisible()) == []
+    assert run.trial().tensor_names(regex="^usage/attention/") == []
+
+
+def test_a_checkpointed_part_is_not_computed_again(trained):
+    calls = []
+
+    def attend(q, k, v):
+        calls.append(1)
+        return by_hand(False)(q, k, v)
+
+    def kept(*heads):
+        return checkpoint(attend, *heads, use_reentrant=False)
+
+    run = trained(training_of(lambda: Written(kept)))
+    assert len(calls) == 2 * 4
+    assert run.trial().tensor_names(regex="^usage/attention/") == []
+
+
+def test_attention_to_something_else_is_not_told_of(trained):
+    def over_samples(q, k, v):
+        return by_kernel()(q, k[..., :4, :], v[..., :4, :])
+
+    run = trained(training_of(lambda: Written(over_samples)))
+    assert run.trial().tensor_names(regex="^usage/attention/") == []

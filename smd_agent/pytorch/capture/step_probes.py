@@ -44,6 +44,7 @@ from smd_agent.pytorch.capture.sequence_layers import SequenceLayers
 from smd_agent.pytorch.capture.trained_parameters import TrainedRoles
 from smd_agent.pytorch.capture.unregistered_parameters import left_untrained
 from smd_agent.pytorch.capture.weights import Weights
+from smd_agent.pytorch.capture.written_attention import WrittenAttention
 from smd_agent.pytorch.model.partial_loads import partial_loads
 from smd_agent.pytorch.model.train_or_eval import TrainedInEvaluation
 from smd_agent.pytorch.optimizer_watch import updates
@@ -109,6 +110,7 @@ class StepProbes(Probes):
         yield LossInputs(usage, models.loss_guesses)
         yield LossTargets(usage)
         yield OwnLosses(usage)
+        yield WrittenAttention(usage)
         yield KeptGradients(usage, gradients)
         yield UnownedParameters(usage, parameters, trained)
         yield DiscardedGradients(usage, gradients)

@@ -7,7 +7,7 @@ from smd_agent.rules.built_in import StepView
 from smd_agent.rules.parameters import Parameter, whole
 from smd_agent.rules.usage import Numbers, UsageInARow, numbers_of
 
-_LAYER = "layer"
+_LAYER, _WRITTEN = "layer", "attention"
 _OF_NUMBERS = (
     "The mask of the attention is of floats near 0 or above, as 0 and 1, which are added to the scores and hide"
     " nothing: each position sees the next token, which is its target"
@@ -23,9 +23,10 @@ class FutureVisible(UsageInARow):
 
     The targets of the loss are the next tokens of the model's input, and each attention to the whole sequence is called
     with neither a mask nor ``is_causal``. Attention is that of ``torch.nn.MultiheadAttention``, which the layers of
-    ``torch.nn.Transformer`` are made of; one that the program has written itself is not seen, nor is one that calls
-    ``scaled_dot_product_attention`` by itself. A mask of floats that are all near 0 or above it is none: they are added
-    to the scores. Of a model that is given several sequences only ``torch.nn.TransformerDecoderLayer`` is judged.
+    ``torch.nn.Transformer`` are made of, and else calls of ``scaled_dot_product_attention``, or of a softmax over a
+    square of scores, where what is above the diagonal has to be 0. A mask of floats that are all near 0 or above it is
+    none: they are added to the scores. Of a model that is given several sequences only
+    ``torch.nn.TransformerDecoderLayer`` is judged.
     """
 
     meaning = "targets are the next tokens of the model's input, and attention is given neither a mask nor is_causal"
@@ -45,7 +46,8 @@ class FutureVisible(UsageInARow):
     def take(self, step: StepView) -> None:
         """Look at the targets of a step, and at all its attention."""
         layers = numbers_of(step, _LAYER)
-        self._attention = [numbers for numbers in layers.values() if "masked" in numbers]
+        of_layers = [numbers for numbers in layers.values() if "masked" in numbers]
+        self._attention = of_layers or [*numbers_of(step, _WRITTEN).values()]
         super().take(step)
 
     def look_at(self, step: StepView, of: str, numbers: Numbers) -> None:

@@ -1,0 +1,125 @@
+"""Attention that a program has written itself, or had of ``scaled_dot_product_attention``: whether it hides something.
+
+``usage/attention/<i>/<fact>``, of the first ones behind the loss of a step in the graph of autograd, of models that are
+given tokens:
+
+``length``  how many elements the sequence has that attends to itself.
+``masked``  1 if it is causal, or given a mask; of a softmax of scores of shape (..., length, length), if one of its
+            results above the diagonal is 0; else 0.
+
+What the graph has saved is looked at as it lies there: where the program, or checkpointing, packs it, nothing is said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+from smd_agent.core.failure_domains import INPUTS
+from smd_agent.framework.plain_access import is_a
+from smd_agent.framework.step_events import BeforeBackward, ModelCall, on
+from smd_agent.framework.usage import Usage, UsageProbe
+from smd_agent.pytorch.arrays import has_memory, tensors_in
+from smd_agent.pytorch.capture.token_offsets import AXES, is_whole
+from smd_agent.pytorch.own_operations import without_gradients
+
+# Of a deep model the last ones tell as much as all.
+_MOST = 4
+_NODES = 4096
+# Fewer elements have no order that a mask could be told by.
+_SHORTEST = 3
+# Of each axis of the scores.
+_LOOKED_AT = 256
+_SOFTMAX = "SoftmaxBackward0"
+_ATTENTION = "ScaledDotProduct"
+# As the kernels call what is added to the scores.
+_MASKS = ("attn_mask", "attn_bias")
+_MASKED, _OPEN = 1.0, 0.0
+
+
+class WrittenAttention(UsageProbe, domain=INPUTS, doing="looking at attention in the graph of a loss"):
+    """The attention behind the losses of one step that is saved.
+
+    Args:
+        usage: takes the numbers.
+    """
+
+    def __init__(self, usage: Usage) -> None:
+        super().__init__(usage, in_training=True)
+        self._is_of_tokens = False
+        self._is_done = False
+
+    @on(ModelCall)
+    def before_call(self, call: ModelCall) -> None:
+        """A model is about to be called."""
+        self._is_of_tokens = self._is_of_tokens or any(
+            one.dim() == AXES and is_whole(one) for one in tensors_in(call.inputs)
+        )
+
+    @on(BeforeBackward)
+    @without_gradients
+    def before_backward(self, backward: BeforeBackward) -> None:
+        """A backward pass is about to start: the first one of the step is looked at."""
+        if not self.wanted or self._is_done or not self._is_of_tokens:
+            return
+        self._is_done = True
+        found = 0
+        for node in _behind([one.grad_fn for one in tensors_in(backward.tensors)]):
+            numbers = _numbers_of(node)
+            if numbers is not None:
+                self._usage.save(f"attention/{found}", numbers)
+                found += 1
+                if found == _MOST:
+                    return
+
+
+def _behind(starts: list[Any]) -> Iterator[Any]:
+    todo, seen = [node for node in starts if node is not None], set(starts)
+    while todo and len(seen) < _NODES:
+        node = todo.pop()
+        yield node
+        new = [source for source, _ in node.next_functions if source is not None and source not in seen]
+        seen.update(new)
+        todo += new
+
+
+def _numbers_of(node: Any) -> dict[str, Any] | None:
+    name = node.name()
+    if name == _SOFTMAX:
+        return _of_softmax(_saved(node, "result"))
+    return _of_kernel(node) if name.startswith(_ATTENTION) else None
+
+
+def _of_softmax(result: Any) -> dict[str, Any] | None:
+    """The facts of what a softmax has returned; None if it is none over a square of scores."""
+    if not is_a(result, torch.Tensor) or result.dim() <= AXES or result.shape[-1] != result.shape[-2]:
+        return None
+    length = result.shape[-1]
+    if length < _SHORTEST or not has_memory(result) or 0 in result.shape:
+        return None
+    scores = result[(0,) * (result.dim() - AXES)][:_LOOKED_AT, :_LOOKED_AT]
+    above = torch.ones(scores.shape, dtype=torch.bool, device=scores.device).triu(1)
+    return {"length": length, "masked": ((scores == 0) & above).any().to(torch.float32)}
+
+
+def _of_kernel(node: Any) -> dict[str, Any] | None:
+    """The facts of a call of ``scaled_dot_product_attention``; None if it is none of a sequence to itself."""
+    query, key = _saved(node, "query"), _saved(node, "key")
+    if not is_a(query, torch.Tensor) or not is_a(key, torch.Tensor) or query.shape[-2] != key.shape[-2]:
+        return None
+    # Where a mask is packed, the query is, too.
+    has_mask = any(_saved(node, name) is not None for name in _MASKS)
+    is_masked = has_mask or getattr(node, "_saved_is_causal", True)
+    return {"length": query.shape[-2], "masked": _MASKED if is_masked else _OPEN}
+
+
+def _saved(node: Any, name: str) -> Any:
+    """The value of this name that a node has saved; None where there is none, or it is packed.
+
+    ``_saved_result`` and the like would unpack it, by functions of the program's or by computing it again.
+    """
+    raw: Any = getattr(node, f"_raw_saved_{name}", None)
+    is_plain = raw is not None and getattr(raw, "unpack_hook", raw) is None
+    return raw.data if is_plain else None
