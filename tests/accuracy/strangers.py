@@ -1,5 +1,6 @@
 """Faulty programs by authors who have seen no rule and no list of rules, frozen before a rule was changed for them.
 
+There are two collections of several sets; the second was made by other authors, when the first had been worked on.
 ``strangers/<set>/<name>.py`` has the fault. ``strangers/<set>.json`` tells what it is, how it is mended, and what the
 default launch said of it at the first look: the rules of its findings, and whether one of the first two named the fault
 and its cause, as judged by hand. ``naming`` has the rules that name it, by hand too; what is said now is measured.
@@ -12,7 +13,7 @@ import json
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,13 +23,14 @@ from harness.runner import environment
 
 FOLDER = Path(__file__).parent / "strangers"
 ROOT = FOLDER.parents[2]
-SETS = {
+FIRST = {
     "pytorch": "PyTorch, loops",
     "language": "language models: loops, transformers, accelerate, Lightning",
     "keras": "Keras",
     "tapes_lightning": "GradientTape; Lightning",
     "gluon_xgboost": "Gluon; XGBoost",
 }
+SECOND = {f"second_{name}": words for name, words in FIRST.items()}
 _SECONDS = 300
 _FIRST = 2
 _JOBS = 2
@@ -39,12 +41,13 @@ class Stranger:
     """A program with a fault.
 
     Attributes:
-        group: one of `SETS`.
+        group: one of `FIRST` or `SECOND`.
         name: of the file.
         environment: that has what it imports; empty: that of the tests.
         fault, cause: what is wrong, and why that makes the training worse.
         fix: parts that are mended: the first line, how many are taken out, and the lines that come there.
         first_look: rules that found something, the worst first.
+        twin_first_look: severities and rules of what was found in its corrected twin then; None if that is not known.
         named: whether one of the first two findings names the fault and its cause.
         naming: rules whose finding does so; none if there is no such rule.
         now, twin_now: severities and rules of what is found in it and in its corrected twin by today's rules; None if
@@ -60,6 +63,7 @@ class Stranger:
     first_look: list[str]
     named: bool
     naming: list[str]
+    twin_first_look: list[str] | None = None
     now: list[str] | None = None
     twin_now: list[str] | None = None
 
@@ -71,7 +75,12 @@ class Stranger:
     @property
     def has_false_alarm(self) -> bool:
         """True if there is a problem or a warning in the corrected twin."""
-        return any(not found.startswith("note ") for found in self.twin_now or ())
+        return _is_alarm(self.twin_now)
+
+    @property
+    def had_false_alarm(self) -> bool:
+        """True if there was one at the first look."""
+        return _is_alarm(self.twin_first_look)
 
     @property
     def path(self) -> Path:
@@ -86,26 +95,37 @@ class Stranger:
         return "\n".join(lines) + "\n"
 
 
-def strangers() -> Iterator[Stranger]:
-    """Yield all, by set and name."""
-    for group in SETS:
+def _is_alarm(twin: Iterable[str] | None) -> bool:
+    return any(not found.startswith("note ") for found in twin or ())
+
+
+def strangers(sets: Iterable[str] = (*FIRST, *SECOND)) -> Iterator[Stranger]:
+    """Yield those of some sets, or all, by set and name."""
+    for group in sets:
         for told in json.loads((FOLDER / f"{group}.json").read_text()):
             yield Stranger(group, **{name: told[name] for name in Stranger.__annotations__ if name in told})
 
 
 def page() -> str:
     """Return the page of the documentation."""
-    every = [*strangers()]
-    rows = [_counted(words, [one for one in every if one.group == group]) for group, words in SETS.items()]
-    heads = ("programs", "faults", "named at the first look", "something else then", "named now", "false alarms now")
-    lines = [_line(heads), _line("---" for _ in heads), *map(_line, rows), _line(_counted("all", every))]
-    text = (FOLDER / "head.md").read_text().format(count=len(every), twins=85, summary="\n".join(lines))
-    for group, words in SETS.items():
-        heads = ("program", "fault", "first look", "named", "now", "named now", "corrected twin")
-        lines = [_line(heads), _line("---" for _ in heads)]
-        lines += [_line(_cells(one)) for one in every if one.group == group]
-        text += f"\n## {words}\n\n" + "\n".join(lines) + "\n"
+    first, second = [*strangers(FIRST)], [*strangers(SECOND)]
+    heads = {"first": _summary(FIRST, first), "second": _summary(SECOND, second)}
+    text = (FOLDER / "head.md").read_text().format(count=len(first), others=len(second), twins=85, **heads)
+    for sets, every, which in ((SECOND, second, "second"), (FIRST, first, "first")):
+        for group, words in sets.items():
+            heads = ("program", "fault", "first look", "named", "twin then", "now", "named now", "twin now")
+            lines = [_line(heads), _line("---" for _ in heads)]
+            lines += [_line(_cells(one)) for one in every if one.group == group]
+            text += f"\n## {words}, {which} collection\n\n" + "\n".join(lines) + "\n"
     return text
+
+
+def _summary(sets: Mapping[str, str], every: list[Stranger]) -> str:
+    """Return a table of how many there are, and how many are named."""
+    heads = ("programs", "faults", "named at the first look", "something else then", "false alarms then", "named now")
+    heads = (*heads, "false alarms now")
+    rows = [_counted(words, [one for one in every if one.group == group]) for group, words in sets.items()]
+    return "\n".join([_line(heads), _line("---" for _ in heads), *map(_line, rows), _line(_counted("all", every))])
 
 
 def _counted(words: str, programs: list[Stranger]) -> Iterator[object]:
@@ -113,9 +133,13 @@ def _counted(words: str, programs: list[Stranger]) -> Iterator[object]:
     yield len(programs)
     yield sum(one.named for one in programs)
     yield sum(bool(one.first_look) and not one.named for one in programs)
-    yield sum(one.is_named_now for one in programs)
-    looked = [one for one in programs if one.twin_now is not None]
-    yield f"{sum(one.has_false_alarm for one in looked)} of {len(looked)}"
+    yield _part([one.had_false_alarm for one in programs if one.twin_first_look is not None])
+    yield _part([one.is_named_now for one in programs if one.now is not None])
+    yield _part([one.has_false_alarm for one in programs if one.twin_now is not None])
+
+
+def _part(are_so: list[bool]) -> str:
+    return f"{sum(are_so)} of {len(are_so)}" if are_so else "not measured"
 
 
 def _cells(one: Stranger) -> Iterator[str]:
@@ -123,8 +147,9 @@ def _cells(one: Stranger) -> Iterator[str]:
     yield one.fault.replace("|", "\\|").replace("<", "\\<")
     yield ", ".join(one.first_look) or "nothing"
     yield "yes" if one.named else "no"
+    yield _said(one.twin_first_look)
     yield _said(one.now)
-    yield "yes" if one.is_named_now else "no"
+    yield "not measured" if one.now is None else "yes" if one.is_named_now else "no"
     yield _said(one.twin_now)
 
 
@@ -138,7 +163,7 @@ def _line(cells: Iterable[object]) -> str:
 
 def keep(looked: dict[tuple[str, str], list[str]], mended: bool) -> None:
     """Write down what was found, by set and name of the program."""
-    for group in SETS:
+    for group in (*FIRST, *SECOND):
         file = FOLDER / f"{group}.json"
         told = json.loads(file.read_text())
         for one in told:
