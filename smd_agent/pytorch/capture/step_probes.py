@@ -28,6 +28,7 @@ from smd_agent.pytorch.capture.gradients import Gradients
 from smd_agent.pytorch.capture.idle_adapters import IdleAdapters
 from smd_agent.pytorch.capture.last_steps import LastSteps
 from smd_agent.pytorch.capture.lasting_dropout import LastingDropout
+from smd_agent.pytorch.capture.latent_divergence import LatentDivergence
 from smd_agent.pytorch.capture.layer_modes import LayerModes
 from smd_agent.pytorch.capture.layer_values import Layers, ModuleValues
 from smd_agent.pytorch.capture.loss_graph import KnownLosses
@@ -111,6 +112,7 @@ class StepProbes(Probes):
         yield LossTargets(usage)
         yield OwnLosses(usage)
         yield WrittenAttention(usage)
+        yield LatentDivergence(usage)
         yield KeptGradients(usage, gradients)
         yield UnownedParameters(usage, parameters, trained)
         yield DiscardedGradients(usage, gradients)

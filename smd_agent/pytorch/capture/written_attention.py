@@ -12,7 +12,6 @@ What the graph has saved is looked at as it lies there: where the program, or ch
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -22,6 +21,7 @@ from smd_agent.framework.plain_access import is_a
 from smd_agent.framework.step_events import BeforeBackward, ModelCall, on
 from smd_agent.framework.usage import Usage, UsageProbe
 from smd_agent.pytorch.arrays import has_memory, tensors_in
+from smd_agent.pytorch.capture.graph_behind import nodes_behind, saved_by
 from smd_agent.pytorch.capture.token_offsets import AXES, is_whole
 from smd_agent.pytorch.own_operations import without_gradients
 
@@ -66,7 +66,7 @@ class WrittenAttention(UsageProbe, domain=INPUTS, doing="looking at attention in
             return
         self._is_done = True
         found = 0
-        for node in _behind([one.grad_fn for one in tensors_in(backward.tensors)]):
+        for node in nodes_behind([one.grad_fn for one in tensors_in(backward.tensors)], _NODES):
             numbers = _numbers_of(node)
             if numbers is not None:
                 self._usage.save(f"attention/{found}", numbers)
@@ -75,20 +75,10 @@ class WrittenAttention(UsageProbe, domain=INPUTS, doing="looking at attention in
                     return
 
 
-def _behind(starts: list[Any]) -> Iterator[Any]:
-    todo, seen = [node for node in starts if node is not None], set(starts)
-    while todo and len(seen) < _NODES:
-        node = todo.pop()
-        yield node
-        new = [source for source, _ in node.next_functions if source is not None and source not in seen]
-        seen.update(new)
-        todo += new
-
-
 def _numbers_of(node: Any) -> dict[str, Any] | None:
     name = node.name()
     if name == _SOFTMAX:
-        return _of_softmax(_saved(node, "result"))
+        return _of_softmax(saved_by(node, "result"))
     return _of_kernel(node) if name.startswith(_ATTENTION) else None
 
 
@@ -106,20 +96,10 @@ def _of_softmax(result: Any) -> dict[str, Any] | None:
 
 def _of_kernel(node: Any) -> dict[str, Any] | None:
     """The facts of a call of ``scaled_dot_product_attention``; None if it is none of a sequence to itself."""
-    query, key = _saved(node, "query"), _saved(node, "key")
+    query, key = saved_by(node, "query"), saved_by(node, "key")
     if not is_a(query, torch.Tensor) or not is_a(key, torch.Tensor) or query.shape[-2] != key.shape[-2]:
         return None
     # Where a mask is packed, the query is, too.
-    has_mask = any(_saved(node, name) is not None for name in _MASKS)
+    has_mask = any(saved_by(node, name) is not None for name in _MASKS)
     is_masked = has_mask or getattr(node, "_saved_is_causal", True)
     return {"length": query.shape[-2], "masked": _MASKED if is_masked else _OPEN}
-
-
-def _saved(node: Any, name: str) -> Any:
-    """The value of this name that a node has saved; None where there is none, or it is packed.
-
-    ``_saved_result`` and the like would unpack it, by functions of the program's or by computing it again.
-    """
-    raw: Any = getattr(node, f"_raw_saved_{name}", None)
-    is_plain = raw is not None and getattr(raw, "unpack_hook", raw) is None
-    return raw.data if is_plain else None

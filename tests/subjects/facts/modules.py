@@ -134,7 +134,18 @@ def train_table():
         functional.mse_loss(one, y[:, None].float())
 
 
+def train_latent():
+    encode = nn.Linear(4, 6)
+    optimizer = torch.optim.SGD(encode.parameters(), 1e-2)
+    for _ in range(STEPS):
+        optimizer.zero_grad()
+        mean, log_variance = encode(torch.rand(5, 4)).chunk(2, dim=1)
+        (-0.5 * (1 + log_variance - mean.pow(2) - log_variance.exp()).sum(1)).mean().backward()
+        optimizer.step()
+
+
 train_words()
 train_translation()
 train_reviews()
 train_table()
+train_latent()
