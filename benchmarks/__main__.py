@@ -15,6 +15,7 @@ NAMES = (
     "parameter_sets",
     "saved_reductions",
     "saved_raw",
+    "facts",
     "accelerator",
     "board",
     "xgboost_rounds",

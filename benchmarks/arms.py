@@ -91,6 +91,13 @@ def start_agent(folder: Path, parameters: dict[str, Any], collections: Sequence[
     boot.start()
 
 
+def start_ours_facts(folder: Path, options: dict[str, Any]) -> None:
+    """Start our agent for the facts that rules look at, too."""
+    from smd_agent.framework.training_facts import COLLECTIONS
+
+    start_ours(folder, {**options, "collections": [*options["collections"], *COLLECTIONS]})
+
+
 def start_ours_raw(folder: Path, options: dict[str, Any]) -> None:
     """Start our agent for the same tensors, unreduced."""
     start_ours(folder, {name: value for name, value in options.items() if name != "reductions"})
@@ -122,6 +129,7 @@ ARMS = {
     "ours_without_series": Arm(load_ours, before=start_ours_without_series),
     "ours_off": Arm(load_ours, before=start_ours_off),
     "ours_live": Arm(load_ours, before=start_ours_live),
+    "ours_facts": Arm(load_ours, before=start_ours_facts),
     "ours_raw": Arm(load_ours, before=start_ours_raw),
     "old": Arm(load_old, after=register_old),
 }
