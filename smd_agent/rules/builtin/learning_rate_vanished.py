@@ -30,7 +30,10 @@ class LearningRateVanished(BuiltInRule):
         "share": "the share of the steps of this optimizer since it fell that low",
     }
     cause = "A schedule is stepped too often, by batch where epochs are meant, or waits for a score to fall that rises"
-    advice = "Print the learning rate beside the loss; give ReduceLROnPlateau mode='max' for a score, and a least rate"
+    advice = (
+        "Step the schedule once for each epoch (Lightning: interval='epoch'), or give it its lengths in batches;"
+        " ReduceLROnPlateau: mode='max' for a score, and a least rate"
+    )
     short = "learning rate has all but vanished: {}"
 
     def start(self) -> None:

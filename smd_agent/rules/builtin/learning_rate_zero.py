@@ -30,7 +30,7 @@ class LearningRateZero(BuiltInRule):
         "last_learning_rate": "the last one that was not 0, if there was any",
     }
     cause = "A schedule has ended or began at 0 and was never stepped, or it is stepped by batch where epochs are meant"
-    advice = "Print the learning rate beside the loss, and check the schedule's number of steps"
+    advice = "Give the schedule its length in what it is stepped by, batches or epochs; print the rate beside the loss"
     short = "learning rate 0 from step {step} on: {}"
 
     def start(self) -> None:
