@@ -14,7 +14,7 @@ it is written by hand, and computed by ``torch.distributions.kl_divergence``.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import torch
@@ -56,18 +56,20 @@ class LatentDivergence(UsageProbe, domain=LOSS_FACTS, doing="looking at the dive
         """A backward pass is about to start from these."""
         if not self.wanted:
             return
-        for node in nodes_behind([one.grad_fn for one in tensors_in(backward.tensors)], _NODES):
+        for latent in latents_behind([one.grad_fn for one in tensors_in(backward.tensors)]):
             if self._count == _MOST:
                 return
-            latent = _latent_of(node)
-            if latent is not None:
-                self._usage.save(f"latent/{self._count}", latent.numbers())
-                self._count += 1
+            self._usage.save(f"latent/{self._count}", latent.numbers())
+            self._count += 1
 
 
-class _Latent(NamedTuple):
-    """The parameters of the distributions, tensors of one shape."""
+class Latent(NamedTuple):
+    """The parameters of the distributions, tensors of one shape.
 
+    parts: what is added up of them.
+    """
+
+    parts: frozenset[_Part]
     mean: torch.Tensor
     variance: torch.Tensor
 
@@ -78,7 +80,18 @@ class _Latent(NamedTuple):
         return {"kl": divergence / samples, "size": self.mean.numel() // samples}
 
 
-def _latent_of(node: Any) -> _Latent | None:
+def latents_behind(starts: Iterable[Any]) -> Iterator[Latent]:
+    """Yield the latent variables whose divergence is added to what these nodes have made."""
+    seen: set[frozenset[_Part]] = set()
+    for node in nodes_behind(starts, _NODES):
+        latent = _latent_of(node)
+        # The same sum without its factor is none of its own.
+        if latent is not None and latent.parts not in seen:
+            seen.add(latent.parts)
+            yield latent
+
+
+def _latent_of(node: Any) -> Latent | None:
     """The latent variables whose divergence a node has made of each element; None if it has made something else."""
     told = getattr(node, "_input_metadata", None)
     if node.name() not in _SUMS | _PRODUCTS or not told or math.prod(told[0].shape) <= 1:
@@ -94,14 +107,15 @@ def _latent_of(node: Any) -> _Latent | None:
     elif len(squares) == _PARTS - 1 and others[0][0].name() == _LOGARITHM:
         # Of a variance that is the square of a deviation, and the logarithm of either.
         (of, *_) = _sources(others[0][0])
-        own = next((one for one in squares if of in (one, *_sources(one[0]))), None)
+        of = next(iter(_sources(of[0])), of) if _is_square(of[0]) else of
+        own = next((one for one in squares if of in _sources(one[0])), None)
         mean = next((_root_of(one) for one in squares if one is not own), None)
         deviation = None if own is None else _root_of(own)
         variance = None if deviation is None else deviation.square()
     if not is_a(mean, torch.Tensor) or not is_a(variance, torch.Tensor) or mean.shape != variance.shape:
         return None
     fits = mean.dim() > 1 and mean.numel() and has_memory(mean) and has_memory(variance)
-    return _Latent(mean, variance) if fits else None
+    return Latent(frozenset(parts), mean, variance) if fits else None
 
 
 def _by_exponential(one: _Part, other: _Part) -> torch.Tensor | None:
