@@ -8,11 +8,8 @@ import pytest
 tf = pytest.importorskip("tensorflow")
 
 from harness.rule_runs import verdict
-from hypothesis import given
-from hypothesis import strategies as st
 
 import smd_agent.tensorflow as smd
-from smd_agent.framework.token_padding import padding
 from smd_agent.rules import LastOfPadding
 
 keras = tf.keras
@@ -119,17 +116,3 @@ def test_a_mask_given_by_hand_is_one(out):
     last = layers.GRU(4)(layers.Embedding(TOKENS, 4)(tokens), mask=mask)
     folder = trained(out, keras.Model(tokens, layers.Dense(1)(last)), rows())
     assert findings(folder) == []
-
-
-@given(st.lists(st.lists(st.integers(0, 3), min_size=5, max_size=5), min_size=1, max_size=6))
-def test_padding_is_counted_as_by_hand(tokens):
-    numbers = padding(np.array(tokens))
-    lengths = []
-    for row in tokens:
-        ends = next(number for number in range(1, 6) if number == 5 or row[-number - 1] != row[-1])
-        if 1 < ends < 5 and row[-1] not in row[1 : 5 - ends]:
-            lengths.append((ends, row[-1]))
-    by_one = len({token for _, token in lengths}) == 1
-    assert numbers["rows"] == len(tokens)
-    assert numbers["padded_rows"] == (len(lengths) if by_one else 0)
-    assert numbers["padding"] == pytest.approx(np.mean([ends for ends, _ in lengths]) if lengths else 0)

@@ -77,6 +77,12 @@ def unmasked_last_steps(model: Any, count: int) -> Iterator[tuple[str, int]]:
             yield from _followed(calls, {one: number for number, one in enumerate(inputs)})
 
 
+def _is_given_a_mask(layer: Any) -> bool:
+    """True if Keras 2 has called a layer with one, which is none of its inputs there."""
+    nodes = attribute(layer, "_inbound_nodes", None) or ()
+    return any((attribute(node, "call_kwargs", None) or {}).get("mask") is not None for node in nodes)
+
+
 def _ids(layer: Any, name: str) -> list[int]:
     # They live as long as the model.
     return [id(one) for one in tensors_in(tensor_of(layer, name))]
@@ -95,7 +101,7 @@ def _followed(
     steps: dict[int, int] = {}
     for layer, given, made in calls:
         # A mask that it is given, or a state, is a tensor more.
-        if len(given) != 1 or len(made) != 1:
+        if len(given) != 1 or len(made) != 1 or _is_given_a_mask(layer):
             continue
         kind = kind_of(layer)
         if kind == "Embedding" and attribute(layer, "mask_zero") is False and given[0] in tokens:
