@@ -121,7 +121,7 @@ class _Updates(ToldUpdates[UpdateListener]):
             why = "a step ends also where a scaler skips the update"
             replace(torch.amp.GradScaler, "step", self._wrap_scaler_step, why=why)
 
-    def expect(self, before: bool = True) -> None:
+    def expect(self, before: bool) -> None:
         """Optimizers are told of by ``add`` as they are made; none has been.
 
         Args:

@@ -9,8 +9,10 @@ from hypothesis import strategies as st
 
 from smd_agent.framework.token_padding import padding
 
+ROWS = st.lists(st.lists(st.integers(0, 3), min_size=5, max_size=5), min_size=1, max_size=6)
 
-@given(st.lists(st.lists(st.integers(0, 3), min_size=5, max_size=5), min_size=1, max_size=6))
+
+@given(ROWS)
 def test_padding_is_counted_as_by_hand(tokens):
     numbers = padding(np.array(tokens))
     lengths = []
@@ -22,3 +24,12 @@ def test_padding_is_counted_as_by_hand(tokens):
     assert numbers["rows"] == len(tokens)
     assert numbers["padded_rows"] == (len(lengths) if by_one else 0)
     assert numbers["padding"] == pytest.approx(np.mean([ends for ends, _ in lengths]) if lengths else 0)
+
+
+@given(ROWS)
+def test_tensors_of_pytorch_have_the_same(tokens):
+    torch = pytest.importorskip("torch")
+    from smd_agent.pytorch.capture import token_padding
+
+    of_tensors = token_padding.padding(torch.tensor(tokens))
+    assert {name: float(one) for name, one in of_tensors.items()} == pytest.approx(padding(np.array(tokens)))

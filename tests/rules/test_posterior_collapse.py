@@ -110,6 +110,16 @@ def test_other_sums_are_none():
         assert found_in(loss) == []
 
 
+def test_sums_that_come_into_each_other_are_left_alone():
+    """Each step of such a simulation doubles the number of ways through the graph, of which nobody may walk each."""
+    place = torch.rand(4, 3, requires_grad=True)
+    speed = place * 0.5
+    for _ in range(500):
+        place = place + speed * 0.1
+        speed = speed - place * 0.1
+    assert found_in(place.sum()) == []
+
+
 class Autoencoder(nn.Module):
     """A variational autoencoder of rows."""
 

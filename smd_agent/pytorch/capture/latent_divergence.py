@@ -33,8 +33,9 @@ _MOST = 4
 _PRODUCTS = {"MulBackward0", "DivBackward0"}
 _SUMS = {"AddBackward0", "SubBackward0", "RsubBackward1", "NegBackward0"}
 _POWER, _EXPONENTIAL, _LOGARITHM = "PowBackward0", "ExpBackward0", "LogBackward0"
-# What is added up: the square, the variance and its logarithm.
+# What is added up: the square, the variance and its logarithm; and the sums and factors on the way to them.
 _PARTS = 3
+_ON_THE_WAY = 16
 # A node, and which of its results.
 _Part = tuple[Any, int]
 
@@ -96,7 +97,7 @@ def _latent_of(node: Any) -> Latent | None:
     told = getattr(node, "_input_metadata", None)
     if node.name() not in _SUMS | _PRODUCTS or not told or math.prod(told[0].shape) <= 1:
         return None
-    parts = [*_added_up(node)]
+    parts = _added_up((node, 0))
     if len(parts) != _PARTS:
         return None
     squares = [part for part in parts if _is_square(part[0])]
@@ -122,19 +123,28 @@ def _by_exponential(one: _Part, other: _Part) -> torch.Tensor | None:
     """The variance, if of two parts one is the exponential of the other, or of a multiple of it."""
     for exponential, logarithm in ((one, other), (other, one)):
         if exponential[0].name() == _EXPONENTIAL:
-            of = [part for source in _sources(exponential[0]) for part in _added_up(*source)]
+            of = _added_up(*_sources(exponential[0]))
             return saved_by(exponential[0], "result") if of == [logarithm] else None
     return None
 
 
-def _added_up(node: Any, number: int = 0) -> Iterator[_Part]:
-    """Yield what a sum is of, through factors."""
-    sources = _sources(node)
-    if node.name() in _SUMS or (node.name() in _PRODUCTS and len(sources) == 1):
-        for source in sources:
-            yield from _added_up(*source)
-    else:
-        yield node, number
+def _added_up(*sums: _Part) -> list[_Part]:
+    """What sums are of, through factors, in order; nothing of those that are of more than such a term has.
+
+    A sum may come into others many times over, as where each step of a simulation adds to the last one.
+    """
+    todo = [*sums]
+    parts: list[_Part] = []
+    for _ in range(_ON_THE_WAY):
+        if not todo or len(parts) > _PARTS:
+            break
+        part = todo.pop(0)
+        sources = _sources(part[0])
+        if part[0].name() in _SUMS or (part[0].name() in _PRODUCTS and len(sources) == 1):
+            todo[:0] = sources
+        else:
+            parts.append(part)
+    return [] if todo else parts
 
 
 def _sources(node: Any) -> list[_Part]:

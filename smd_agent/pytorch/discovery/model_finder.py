@@ -93,7 +93,7 @@ class ModuleFinder(ModelFinder[Module, TrackedModule, Hook]):
         self._cached = CachedPasses()
         self._trained = Trained()
 
-    def install(self, before_updates: bool = True) -> None:
+    def install(self, before_updates: bool) -> None:
         """Begin to watch; called once.
 
         Args:
