@@ -129,7 +129,7 @@ def _by_exponential(one: _Part, other: _Part) -> torch.Tensor | None:
 
 
 def _added_up(*sums: _Part) -> list[_Part]:
-    """What sums are of, through factors, in order; nothing of those that are of more than such a term has.
+    """Parts of sums, through factors, in order; none of a sum that has more of them than such a term.
 
     A sum may come into others many times over, as where each step of a simulation adds to the last one.
     """
