@@ -99,7 +99,7 @@ def test_an_update_that_has_spoilt_the_weights_is_named(runner):
     run = trained(runner, *words)
     code, found = replay(runner, run, *words)
     assert (code, found["step"], found["spoilt"]) == (0, AT + 1, False)
-    told = rf"the update before step {AT + 1} made (NaN|inf) of finite weights and gradients: net_\w+$"
+    told = rf"the update before step {AT + 1} made (NaN|-?inf) of finite weights and gradients: net_\w+$"
     assert re.match(told, found["maker"]), found["maker"]
 
 
