@@ -22,15 +22,17 @@ _PYTHONS = tuple({sysconfig.get_path(name) + os.sep for name in ("stdlib", "plat
 
 def line_in(frames: Iterable[FrameType]) -> str | None:
     """The text of the first frame's line that is one of the program's, the innermost first; None without one."""
-    for frame in frames:
-        file = frame.f_code.co_filename
-        if _is_programs(file):
-            source = linecache.getline(file, frame.f_lineno).strip()
-            return json.dumps([file, frame.f_lineno, source[:_LONGEST]])
-    return None
+    found = ((frame.f_code.co_filename, frame.f_lineno) for frame in frames)
+    return next((line_at(file, number) for file, number in found if is_programs(file)), None)
 
 
-def _is_programs(file: str) -> bool:
+def line_at(file: str, number: int) -> str:
+    """The text of a line."""
+    return json.dumps([file, number, linecache.getline(file, number).strip()[:_LONGEST]])
+
+
+def is_programs(file: str) -> bool:
+    """True if a file belongs to no library."""
     # What has no file is made by a library, but for the cells of a notebook.
     if file.startswith("<"):
         return file.startswith("<ipython-")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from smd_agent.core.collection_keys import CollectionKeys
@@ -28,6 +28,7 @@ class Usage:
         wanted: whether the step saves them.
         any: whether it has got some.
         wanted_in_training: the same, and the step is none of an evaluation.
+        place: gives the line where the program is; None where that is not known.
     """
 
     def __init__(self, writer: StepWriter, roles: ParameterRoles, told: dict[str, str]) -> None:
@@ -37,6 +38,7 @@ class Usage:
         self.wanted = CollectionKeys.USAGE in writer.collections_due()
         self.any = False
         self.wanted_in_training = self.wanted and writer.mode is not ModeKeys.EVAL
+        self.place: Callable[[], str | None] = lambda: line_in(callers())
         self._wants_lines = self.wanted_in_training and CollectionKeys.PARAMETERS in writer.collections_due()
 
     def save(self, what: str, numbers: Mapping[str, Any], here: bool = False) -> None:
@@ -56,7 +58,7 @@ class Usage:
         self.writer.save_tensors(names, list(numbers.values()))
 
     def _save_line(self, name: str) -> None:
-        line = line_in(callers())
+        line = self.place()
         if line is not None and self._told.get(name) != line:
             self._told[name] = line
             self._roles.keep_out([name])

@@ -189,7 +189,7 @@ _KERAS = (
 )
 
 _WATCHED = (
-    (("keras.layers.Layer.__call__",), "inputs and outputs of layers are saved"),
+    (("keras.layers.Layer.__call__",), "it is seen what layers are given and return"),
     (("keras.Model.compute_loss",), "batch_loss and labels are saved"),
 )
 

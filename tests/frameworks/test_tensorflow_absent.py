@@ -40,7 +40,7 @@ def ended(hook, capsys):
     return said, smd.create_trial(hook.out_dir).collection_manager.cannot_save
 
 
-NO_MODEL = "of a loop with a GradientTape no model is known"
+NO_MODEL = "of a loop with a GradientTape only models of Keras's are known, and no layers"
 NO_USAGE = (
     "of a loop with a GradientTape it is known where a loss of Keras's is called as an object, or a tf.function works"
     " one out"

@@ -20,7 +20,7 @@ from smd_agent.framework.keras.types import Call, Layer, Model, Optimizer, Varia
 from smd_agent.framework.optimizer_settings import title_of
 from smd_agent.framework.plain_access import is_a
 from smd_agent.framework.training_facts import INPUT_DIGEST, USAGE
-from smd_agent.tensorflow import loss_calls
+from smd_agent.tensorflow import layer_calls, loss_calls
 from smd_agent.tensorflow.graph.traced_tensors import TensorTaps
 from smd_agent.tensorflow.keras_fit.step_capture import TensorflowCapture
 from smd_agent.tensorflow.keras_fit.versions import Flavour, leave_untraced, replace_untraced
@@ -64,13 +64,14 @@ class TensorWatch:
         """Begin to look; called once."""
         flavour = self._flavour
         replace_untraced(flavour.trainer, "compute_loss", self._around_loss, why="batch_loss and labels are saved")
-        replace_untraced(flavour.layer, "__call__", self._around_layer, why="inputs and outputs of layers are saved")
+        leave_untraced(layer_calls.watch_calls(flavour.layer))
         for owner, name in flavour.appliers:
             replace_untraced(owner, name, self._around_update, why="the gradients that are applied are saved")
         for owner, name in flavour.callers:
             leave_untraced(watch_calls(owner, name))
         leave_untraced(loss_calls.watch_calls(flavour.loss))
         listeners.append(self)
+        layer_calls.listeners.append(self)
         loss_calls.listeners.append(self)
 
     def _saw(self, name: str, value: object, shape: tuple[int, ...] = ()) -> None:
@@ -93,25 +94,27 @@ class TensorWatch:
         step = self._current.step
         return step is None or (step.capture is None and tf.executing_eagerly())
 
-    def _around_layer(self, original: Call) -> Call:
-        def call(layer: Layer, *args: object, **kwargs: object) -> Any:
-            busy = not self._idle()
-            if busy:
-                self._before_layer(layer)
-            result = original(layer, *args, **kwargs)
-            if busy:
-                self._saw_layer(layer, (args, kwargs), result)
-                self._saw_mode(layer, args, kwargs)
-            return result
+    # What layers are called with, as their listener.
 
-        return call
+    def awaits_layer(self) -> bool:
+        """True if a step of a model runs that is saved or traced."""
+        return not self._idle()
 
     @MODES.fence("looking at the modes of layers")
-    def _before_layer(self, layer: Layer) -> None:
+    def before_layer(self, call: layer_calls.LayerCall) -> None:
+        """A layer is about to be called."""
         step = self._current.step
         if step is not None and not is_other_replica():
             owner = step.capture if tf.executing_eagerly() else tf.compat.v1.get_default_graph()
-            self._modes.before(layer, step.model, owner)
+            self._modes.before(call.layer, step.model, owner)
+
+    def after_layer(self, call: layer_calls.LayerCall, result: object) -> None:
+        """A layer has returned."""
+        self._saw_layer(call.layer, (call.args, call.kwargs), result)
+        self._saw_mode(call.layer, call.args, call.kwargs)
+
+    def layer_failed(self, call: layer_calls.LayerCall) -> None:
+        """Nothing is kept of a layer while it is called."""
 
     @MODES.fence("looking at the modes of layers")
     def _saw_mode(self, layer: Layer, args: Sequence[object], kwargs: Mapping[str, object]) -> None:

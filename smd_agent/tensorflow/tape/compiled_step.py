@@ -36,6 +36,7 @@ from smd_agent.tensorflow.graph.own_losses import TracedSide
 from smd_agent.tensorflow.loss_calls import given as given_to
 from smd_agent.tensorflow.loss_scaling import scale_of, unscaled
 from smd_agent.tensorflow.tape.hook_for_tapes import Saving, TapeRun
+from smd_agent.tensorflow.tape.model_calls import trained_among
 from smd_agent.tensorflow.tape.returned_losses import ReturnedLosses
 from smd_agent.tensorflow.tape.traced_gradients import (
     FunctionNotes,
@@ -43,6 +44,7 @@ from smd_agent.tensorflow.tape.traced_gradients import (
     TapeNotes,
     TracedGiven,
     TracedGradient,
+    TracedInput,
     TracedRate,
     TracedValue,
 )
@@ -212,7 +214,18 @@ class CompiledStep:
             found = [(v, g) for v, g in parts if v is not None]
             saving.values.gradients(losses, found)
             saving.facts.saw_gradients(found)
+        self._save_models(saving, {key: value for key, value in pairs if isinstance(key, TracedInput)})
         saving.facts.after_update(self.given)
+
+    def _save_models(self, saving: Saving, given: Mapping[TracedInput, Tensor]) -> None:
+        models = [model for step in self._functions.steps_in(self._definition()) for model in step.own.models]
+        trained = {*trained_among((model.call for model in models), self._living_variables())} if models else ()
+        for model in models:
+            if model.call in trained:
+                values = {key.number: value for key, value in given.items() if key.of is model}
+                inputs = [values[number] for number in range(len(model.inputs)) if number in values]
+                whole = len(inputs) == len(model.inputs)
+                saving.facts.saw_model(model.call, inputs if whole else ())
 
     def _save_losses(self, saving: Saving, given: Mapping[TracedGiven, Tensor]) -> None:
         for step in self._functions.steps_in(self._definition()):
@@ -282,7 +295,7 @@ class CompiledStep:
         saving, taps = self._run.last, self._functions.taps_of(name)
         if saving is not None and saving.hook.recorder.ever_saves(CollectionKeys.USAGE):
             return taps
-        return [tap for tap in taps if not isinstance(tap.key, (TracedGiven, TracedSide))]
+        return [tap for tap in taps if not isinstance(tap.key, (TracedGiven, TracedInput, TracedSide))]
 
     def _build(self) -> Variant:
         concrete: Any = self._concrete()

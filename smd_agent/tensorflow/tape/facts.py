@@ -1,7 +1,7 @@
 """Facts of a step with tapes: how far variables have moved, with which settings, and what is known of them.
 
-No model is known in such a loop: what is told of its variables is of those that tapes have differentiated or optimizers
-were given, whatever models they belong to, and of those that stand behind them and are left out.
+What is told of its variables is of those that tapes have differentiated or optimizers were given, whatever models they
+belong to, and of those that stand behind them and are left out.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from smd_agent.core.collection_keys import FACT_COLLECTIONS, CollectionKeys
-from smd_agent.core.failure_domains import LOSS_FACTS, PARAMETERS, SETTINGS, UPDATES
+from smd_agent.core.failure_domains import INPUTS, LOSS_FACTS, PARAMETERS, SETTINGS, UPDATES
 from smd_agent.core.recorder import Recorder
 from smd_agent.framework.keras.facts import FactsSaver, StepFacts
 from smd_agent.framework.keras.loss_inputs import LOSS, KnownLoss, LossLook, LossNumbers
@@ -23,6 +23,7 @@ from smd_agent.framework.training_facts import BEHIND
 from smd_agent.framework.weak_references import Reference
 from smd_agent.tensorflow.fact_adapters import Look
 from smd_agent.tensorflow.tape.left_variables import LeftVariables
+from smd_agent.tensorflow.tape.model_calls import ModelCalled
 from smd_agent.tensorflow.types import Variable
 
 TITLE = "variables"
@@ -30,7 +31,7 @@ TITLE = "variables"
 
 _OF_MODELS = [CollectionKeys.INPUTS, CollectionKeys.OUTPUTS, CollectionKeys.LAYERS, CollectionKeys.INPUT_DIGESTS]
 _OF_OPTIMIZERS = [CollectionKeys.UPDATES, CollectionKeys.OPTIMIZER, CollectionKeys.PARAMETERS]
-_NO_MODEL = "of a loop with a GradientTape no model is known"
+_NO_MODEL = "of a loop with a GradientTape only models of Keras's are known, and no layers"
 _NO_OPTIMIZER = "no optimizer of Keras's was called"
 _OTHER_LOSSES = (
     "of a loop with a GradientTape it is known where a loss of Keras's is called as an object, or a tf.function works"
@@ -89,6 +90,16 @@ class TapeFacts:
                 self._add(step, [variable])
                 if gradient is not None:
                     step.differentiated.add(id(variable))
+
+    @INPUTS.fence("looking at the models that are called")
+    def saw_model(self, call: ModelCalled, inputs: Sequence[Any]) -> None:
+        """A model that the step trains has been called with these tensors; none where they are not known."""
+        step, model = self._current(), call.model()
+        if step is not None and model is not None:
+            step.usage.place = lambda: call.line
+            if inputs:
+                step.before_call(call.title, model, inputs)
+            step.after_call(call.title, call.modes)
 
     @LOSS_FACTS.fence("saving what a loss was given")
     def saw_loss(self, kind: KnownLoss, look: LossLook) -> None:

@@ -22,7 +22,7 @@ from smd_agent.framework.keras.loss_inputs import KnownLoss, LossLook
 from smd_agent.framework.keras.optimizers import GivenVariables
 from smd_agent.framework.plain_access import elements_of
 from smd_agent.framework.replaced_functions import entrance, replace
-from smd_agent.tensorflow import loss_calls
+from smd_agent.tensorflow import layer_calls, loss_calls
 from smd_agent.tensorflow.graph.loss_graph import LossGraph
 from smd_agent.tensorflow.hook import TensorflowHook
 from smd_agent.tensorflow.loss_scaling import scale_of, unscaled
@@ -30,6 +30,7 @@ from smd_agent.tensorflow.optimizer_calls import OptimizerCall, listeners
 from smd_agent.tensorflow.replicas import is_other_replica
 from smd_agent.tensorflow.tape.compiled_step import SLOT, CompiledStep, TrainingFunctions
 from smd_agent.tensorflow.tape.hook_for_tapes import TapeRun
+from smd_agent.tensorflow.tape.model_calls import ModelCalled, ModelCalls
 from smd_agent.tensorflow.tape.traced_gradients import TapeNotes, flat_gradients, warn_if_hidden
 from smd_agent.tensorflow.types import ConcreteFunction, Function, Graph, Nested, Optimizer, Tape, Tensor, Variable
 from smd_agent.tensorflow.variable_names import is_variable
@@ -65,6 +66,7 @@ class TapeWatch:
         self._installed = self._looks_at_functions = False
         self._plain_tensors = False
         self._depth = _Depth()
+        self._models = ModelCalls(self.awaits_loss, self._saw_model)
 
     def install(self) -> None:
         """Begin to watch all tapes; called once."""
@@ -96,6 +98,7 @@ class TapeWatch:
             transform.CONCRETE_FUNCTION_CALLBACKS.append(self._traced)
             listeners.append(self)
             loss_calls.listeners.append(self)
+            layer_calls.listeners.append(self._models)
 
     def _around_enter(self, enter: Function) -> Function:
         opened = self._opened
@@ -157,6 +160,8 @@ class TapeWatch:
             saving.values.weights([variable for variable, _ in found])
             saving.values.gradients(losses, found)
             saving.facts.saw_gradients(found)
+            for called in self._models.take([variable for variable, gradient in found if gradient is not None]):
+                saving.facts.saw_model(called, [tf.convert_to_tensor(one) for one in called.inputs])
             for seen in self._losses_seen:
                 saving.facts.saw_loss(*seen)
         self._scaled.clear()
@@ -211,6 +216,10 @@ class TapeWatch:
 
     # What losses are given, as their listener.
 
+    def _saw_model(self, call: ModelCalled) -> None:
+        """A model is called in a function that is being traced."""
+        self._notes.note_model(tf.compat.v1.get_default_graph(), call)
+
     def awaits_loss(self) -> bool:
         """True if a tape records, and a function is traced or a step may be saved."""
         if not record.could_possibly_record() or (tf.executing_eagerly() and not self._may_be_due()):
@@ -257,6 +266,7 @@ class TapeWatch:
     def after_update(self, call: OptimizerCall, result: object) -> None:
         """The optimizer has updated."""
         if tf.executing_eagerly() and self._run.last is not None:
+            self._models.forget()
             if self._saves():
                 self._run.last.facts.after_update(_given(call))
             self._run.last.rows.updated(call.optimizer)

@@ -8,15 +8,16 @@ from __future__ import annotations
 import contextlib
 import weakref
 from collections.abc import Container, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import tensorflow as tf
 
 from smd_agent import guard
-from smd_agent.core.failure_domains import LOSS_FACTS, PARAMETERS, SETTINGS, UPDATES
+from smd_agent.core.failure_domains import INPUTS, LOSS_FACTS, PARAMETERS, SETTINGS, UPDATES
 from smd_agent.framework.keras.loss_inputs import TracedLoss
 from smd_agent.framework.keras.optimizers import GivenVariables
+from smd_agent.framework.keras.plain_access import attribute
 from smd_agent.framework.plain_access import is_a
 from smd_agent.framework.weak_references import Reference, WeakIdentityMap
 from smd_agent.tensorflow.graph.function_rewrite import CALLS, Output, Tap, Unreachable, is_part, output_of
@@ -24,9 +25,12 @@ from smd_agent.tensorflow.graph.loss_graph import LossGraph, inner_variable
 from smd_agent.tensorflow.graph.own_losses import OwnLoss, own_loss_of
 from smd_agent.tensorflow.loss_calls import LossCall
 from smd_agent.tensorflow.optimizer_calls import OptimizerCall
+from smd_agent.tensorflow.tape.model_calls import ModelCalled
 from smd_agent.tensorflow.types import Graph, Nested, Optimizer, Tensor, Variable
 from smd_agent.tensorflow.variable_names import is_variable
 
+# Models that are looked at in one function.
+_MODELS = 8
 _CONTROL_FLOW = ("WhileBodyFuncGraph", "WhileCondFuncGraph", "CondBranchFuncGraph")
 
 
@@ -122,6 +126,36 @@ class TracedGiven:
         return True
 
 
+@dataclass(frozen=True, eq=False)
+class TracedModelCall:
+    """A call of a model in a traced function.
+
+    call: it, without its inputs.
+    inputs: what it was given; empty where a part of that cannot be had.
+    """
+
+    call: ModelCalled
+    inputs: tuple[Output, ...]
+
+    def taps(self) -> Iterator[Tap]:
+        """The taps that it was given."""
+        for number, output in enumerate(self.inputs):
+            yield Tap(TracedInput(self, number), output)
+
+
+@dataclass(frozen=True, eq=False)
+class TracedInput:
+    """An input of a model in a traced function, by its number: what a tap of the function gives."""
+
+    of: TracedModelCall
+    number: int
+
+    @property
+    def fragile(self) -> bool:
+        """XLA may fuse what has made it."""
+        return True
+
+
 @dataclass
 class FunctionNotes:
     """The notes on what the tapes of one graph compute.
@@ -131,7 +165,8 @@ class FunctionNotes:
     scaled: the loss before scaling, and the optimizer, by name of the scaled loss.
     given: the variables that optimizers are given in it.
     rates: what schedules give in it.
-    losses: of Keras that are computed while a tape records.
+    models: of Keras that are called while a tape records.
+    losses: of Keras that are computed then.
     own_losses: what its tapes differentiate, by name, as far as that compares anything.
     behind: variables that stand behind those that its tapes have found gradients for.
     """
@@ -141,6 +176,7 @@ class FunctionNotes:
     scaled: dict[str, tuple[Output, weakref.ref[Optimizer]]] = field(default_factory=dict)
     given: GivenVariables = field(default_factory=GivenVariables)
     rates: list[Tap] = field(default_factory=list)
+    models: list[TracedModelCall] = field(default_factory=list)
     losses: list[TracedLossCall] = field(default_factory=list)
     own_losses: dict[str, OwnLoss | None] = field(default_factory=dict)
     behind: list[weakref.ref[Variable]] = field(default_factory=list)
@@ -150,6 +186,8 @@ class FunctionNotes:
         for call in self.calls:
             yield from call.taps()
         yield from self.rates
+        for model in self.models:
+            yield from model.taps()
         for loss in self.losses:
             yield from loss.taps()
         for own in self.own_losses.values():
@@ -226,6 +264,19 @@ class TapeNotes:
         found = before.behind([variable for variable in read[first:] if id(variable) not in own])
         self._on(graph).behind.extend(map(Reference, found))
 
+    @INPUTS.fence("looking at the models that are called")
+    def note_model(self, graph: Graph, call: ModelCalled) -> None:
+        """Note that a model is called under this graph."""
+        if type(graph).__name__ in _CONTROL_FLOW or not _becomes_function(graph):
+            return
+        models = self._on(graph).models
+        if all(known.call.title != call.title for known in models[:_MODELS]) and len(models) < _MODELS:
+            inputs: tuple[Output, ...] = ()
+            with contextlib.suppress(Unreachable):
+                inside = {id(outside): inner for outside, inner in attribute(graph, "captures", ())}
+                inputs = tuple(output_of(inside.get(id(tensor), tensor), graph) for tensor in call.inputs)
+            models.append(TracedModelCall(replace(call, inputs=()), inputs))
+
     def note_loss(self, graph: Graph, call: LossCall) -> None:
         """Note what a loss is given under this graph."""
         if not is_function(graph):
@@ -289,8 +340,8 @@ def warn_if_hidden(graph: Graph, training: Container[str]) -> None:
     for operation in graph.get_operations():
         if operation.type in CALLS:
             continue
-        for attribute in operation.op_def.attr:
-            if attribute.type == "func" and operation.get_attr(attribute.name).name in training:
+        for argument in operation.op_def.attr:
+            if argument.type == "func" and operation.get_attr(argument.name).name in training:
                 _say_out_of_reach()
                 return
 
