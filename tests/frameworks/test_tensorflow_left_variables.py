@@ -23,6 +23,8 @@ X = np.random.RandomState(0).rand(8, 4).astype("f4")
 Y = np.arange(8) % 3
 loss_of = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
 
+WRAPPED = pytest.mark.parametrize("wrap", [tf.function, lambda step: step], ids=["compiled", "eager"])
+
 
 class Program:
     """The parts of a program, made in the order in which they are asked for."""
@@ -259,20 +261,35 @@ SILENT = [
 
 
 @pytest.mark.parametrize("make", SILENT)
-def test_programs_that_leave_variables_out_rightly(out, make):
+@WRAPPED
+def test_programs_that_leave_variables_out_rightly(out, make, wrap):
     program = Program(out)
-    trial = program.run(tf.function(make(program)))
+    trial = program.run(wrap(make(program)))
     assert not [name for name, fact in told(trial, 0).items() if "behind" in fact]
     assert trial.tensor("parameters/variables").steps(mode=smd.modes.TRAIN) == [0]
     assert found_in(trial) == []
 
 
-def test_an_eager_step_has_no_graph(out):
+def test_an_eager_step(out):
     program = Program(out)
-    assert found_in(program.run(body_and_head(program))) == []
+    assert {"head" in one.tensor for one in found_in(program.run(body_and_head(program)))} == {True}
 
 
-def gan(program, apart):
+def test_variables_that_operations_are_given_themselves(out):
+    program = Program(out)
+    body, head = (tf.Variable(np.random.RandomState(1).rand(*shape).astype("f4")) for shape in ((4, 5), (5, 3)))
+    optimizer = program.optimizer([body])
+
+    def step():
+        with program.tape() as tape:
+            loss = loss_of(Y, tf.nn.relu(X @ body) @ head)
+        program.update(optimizer, tape, loss, [body])
+
+    (found,) = found_in(program.run(step))
+    assert found.evidence == {"not_optimized": 1, "optimized": 1}
+
+
+def gan(program, apart, wrap):
     """A step of a generator and one of a discriminator, which was made after it; in one function or in two."""
     generator, critic = program.net("generator", 4), program.net("critic", 1)
     mine, its = generator.trainable_variables, critic.trainable_variables
@@ -289,16 +306,17 @@ def gan(program, apart):
         program.update(optimizers[1], tape, loss, its)
 
     if not apart:
-        return tf.function(lambda: (generate(), criticize())), lambda: None
-    return tf.function(generate), tf.function(criticize)
+        return wrap(lambda: (generate(), criticize())), lambda: None
+    return wrap(generate), wrap(criticize)
 
 
 @pytest.mark.parametrize("every", [1, 3])
 @pytest.mark.parametrize("turn", [1, 5])
 @pytest.mark.parametrize("apart", [False, True])
-def test_a_gan(out, apart, turn, every):
+@WRAPPED
+def test_a_gan(out, apart, turn, every, wrap):
     program, count = Program(out, every), iter(range(10**6))
-    generate, criticize = gan(program, apart)
+    generate, criticize = gan(program, apart, wrap)
 
     def step():
         generate()
@@ -313,7 +331,7 @@ def test_a_gan(out, apart, turn, every):
 @pytest.mark.parametrize("steps, silent", [(15, False), (30, True)])
 def test_another_half_that_gets_its_turn_much_later(out, steps, silent):
     program, count = Program(out), iter(range(steps))
-    generate, criticize = gan(program, True)
+    generate, criticize = gan(program, True, tf.function)
 
     def step():
         generate()

@@ -1,4 +1,4 @@
-"""Losses that a tf.function works out by itself: columns that meet rows in them, and pairs that are meant."""
+"""Losses that a loop with a tape works out by itself: columns that meet rows in them, and pairs that are meant."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ import numpy as np
 import pytest
 
 tf = pytest.importorskip("tensorflow")
+
+from tensorflow.python.eager import context
+from tensorflow.python.framework import op_callbacks
 
 import smd_agent.tensorflow as smd
 from smd_agent.rules import DoubleActivation, LossOfOtherShape
@@ -21,6 +24,8 @@ X = np.random.RandomState(0).rand(STEPS, SIZE, 4).astype("f4")
 Y = np.random.RandomState(1).rand(STEPS, SIZE).astype("f4")
 XLA = {"jit_compile": True}
 OPEN = {"input_signature": [tf.TensorSpec((None, 4)), tf.TensorSpec((None,))]}
+FUNCTIONS = {"compiled": {}, "xla": XLA, "open": OPEN, "open, xla": {**OPEN, **XLA}}
+EAGER = pytest.mark.parametrize("eager", [False, True], ids=["compiled", "eager"])
 
 
 def model_of(width=1):
@@ -113,9 +118,10 @@ BROADCAST = {
 }
 
 
+@EAGER
 @pytest.mark.parametrize("name", BROADCAST)
-def test_a_column_that_meets_a_row(out, name):
-    trial = (hook := hooked(out)) and train(hook, BROADCAST[name]) and trial_of(hook)
+def test_a_column_that_meets_a_row(out, name, eager):
+    trial = (hook := hooked(out)) and train(hook, BROADCAST[name], eager=eager) and trial_of(hook)
     assert repeated(trial) == [SIZE] * STEPS
     (found,) = found_in(trial)
     assert found.evidence == {"input_repeated": SIZE, "target_repeated": SIZE}
@@ -144,16 +150,18 @@ MEANT = {
 }
 
 
+@EAGER
 @pytest.mark.parametrize("name", MEANT)
-def test_pairs_that_are_meant_and_shapes_that_fit(out, name):
-    trial = (hook := hooked(out)) and train(hook, MEANT[name]) and trial_of(hook)
+def test_pairs_that_are_meant_and_shapes_that_fit(out, name, eager):
+    trial = (hook := hooked(out)) and train(hook, MEANT[name], eager=eager) and trial_of(hook)
     assert repeated(trial) in (None, [1] * STEPS)
     assert found_in(trial) == []
 
 
+@EAGER
 @pytest.mark.parametrize("name", ["the same shape", "two columns"])
-def test_a_comparison_without_a_fault_is_told_of(out, name):
-    trial = (hook := hooked(out)) and train(hook, MEANT[name]) and trial_of(hook)
+def test_a_comparison_without_a_fault_is_told_of(out, name, eager):
+    trial = (hook := hooked(out)) and train(hook, MEANT[name], eager=eager) and trial_of(hook)
     assert repeated(trial) == [1] * STEPS
 
 
@@ -190,15 +198,33 @@ def test_a_function_that_xla_compiles(out):
     assert repeated(trial) == [SIZE] * STEPS
 
 
-def test_an_eager_step_has_no_graph(out):
-    trial = (hook := hooked(out)) and train(hook, BROADCAST["squares"], eager=True) and trial_of(hook)
+def test_an_eager_step_of_a_program_that_watches_operations_itself(out):
+    def saw(op_type, inputs, attrs, outputs, op_name=None, graph=None):
+        return outputs
+
+    op_callbacks.add_op_callback(saw)
+    try:
+        trial = (hook := hooked(out)) and train(hook, BROADCAST["squares"], eager=True) and trial_of(hook)
+        assert context.context().op_callbacks == [saw]
+    finally:
+        op_callbacks.remove_op_callback(saw)
     assert repeated(trial) is None
 
 
-def test_each_loss_is_told_of_once(out):
+def test_nothing_watches_operations_between_steps(out):
+    hook, model = hooked(out), model_of()
+    for x in X:
+        with hook.wrap_tape(tf.GradientTape()) as tape:
+            loss = tf.reduce_mean(model(x))
+        tape.gradient(loss, model.trainable_variables)
+        assert not context.context().op_callbacks
+    hook.close()
+
+
+@EAGER
+def test_each_loss_is_told_of_once(out, eager):
     hook, one, other = hooked(out), model_of(), model_of()
 
-    @tf.function
     def step(x, y):
         with hook.wrap_tape(tf.GradientTape(persistent=True)) as tape:
             right = tf.reduce_mean((tf.squeeze(one(x), 1) - y) ** 2)
@@ -206,8 +232,9 @@ def test_each_loss_is_told_of_once(out):
         first = [tape.gradient(right, variable) for variable in one.trainable_variables]
         return first, tape.gradient(wrong, other.trainable_variables)
 
+    run = step if eager else tf.function(step)
     for x, y in zip(X, Y, strict=True):
-        step(tf.constant(x), tf.constant(y))
+        run(tf.constant(x), tf.constant(y))
     trial = trial_of(hook)
     assert (repeated(trial), repeated(trial, 1), repeated(trial, 2)) == ([1] * STEPS, [SIZE] * STEPS, None)
 
@@ -227,7 +254,7 @@ def test_a_loss_in_a_function_inside(out):
     assert repeated(trial_of(hook)) == [SIZE] * STEPS
 
 
-@pytest.mark.parametrize("compiled", [{}, XLA, OPEN, {**OPEN, **XLA}], ids=["compiled", "xla", "open", "open, xla"])
+@pytest.mark.parametrize("compiled", [*FUNCTIONS.values(), {"eager": True}], ids=[*FUNCTIONS, "eager"])
 @pytest.mark.parametrize("name", ["squares", "cross entropy", "Huber's"])
 def test_a_training_is_the_same_bit_for_bit(out, name, compiled):
     plain = train(None, BROADCAST[name], **compiled)
@@ -260,7 +287,7 @@ def of_keras(model, x, y):
 
 
 @pytest.mark.parametrize("loss_of", [of_labels, of_shares])
-@pytest.mark.parametrize("compiled", [{}, XLA], ids=["compiled", "xla"])
+@pytest.mark.parametrize("compiled", [{}, XLA, {"eager": True}], ids=["compiled", "xla", "eager"])
 def test_logits_that_a_softmax_has_returned(out, loss_of, compiled):
     trial = (hook := hooked(out)) and train(hook, loss_of, classifier("softmax"), **compiled) and trial_of(hook)
     (found,) = found_in(trial, DoubleActivation())
@@ -271,17 +298,19 @@ def test_logits_that_a_softmax_has_returned(out, loss_of, compiled):
 @pytest.mark.parametrize(
     "loss_of, last", [(of_labels, None), (of_shares, None), (of_keras, "softmax"), (of_shares, "sigmoid")]
 )
-def test_logits_of_a_layer_and_probabilities_for_a_loss_that_expects_them(out, loss_of, last):
-    trial = (hook := hooked(out)) and train(hook, loss_of, classifier(last)) and trial_of(hook)
+@EAGER
+def test_logits_of_a_layer_and_probabilities_for_a_loss_that_expects_them(out, loss_of, last, eager):
+    trial = (hook := hooked(out)) and train(hook, loss_of, classifier(last), eager=eager) and trial_of(hook)
     assert found_in(trial, DoubleActivation()) == []
 
 
-def test_a_softmax_that_no_gradient_reaches(out):
+@EAGER
+def test_a_softmax_that_no_gradient_reaches(out, eager):
     def loss_of(model, x, y):
         other = of_labels(lambda x: tf.nn.softmax(model(x)), x, y)
         return of_labels(model, x, y) + tf.stop_gradient(other)
 
-    trial = (hook := hooked(out)) and train(hook, loss_of, classifier()) and trial_of(hook)
+    trial = (hook := hooked(out)) and train(hook, loss_of, classifier(), eager=eager) and trial_of(hook)
     assert found_in(trial, DoubleActivation()) == []
 
 

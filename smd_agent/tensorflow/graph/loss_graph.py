@@ -1,4 +1,4 @@
-"""Graph between what a tape has read and what it differentiates, in a function that TensorFlow traces.
+"""Graph between what a tape has read and what it differentiates, traced or recorded.
 
 It tells of each operation whether it comes from a variable that is trained, and whether from data. By that it is known
 which variables stand behind those that are trained: a forgotten head does, a feature extractor and a teacher do not.
@@ -14,7 +14,7 @@ import tensorflow as tf
 from smd_agent.framework.keras.plain_access import attribute
 from smd_agent.framework.plain_access import is_a
 from smd_agent.tensorflow.graph.function_rewrite import CALLS, is_part
-from smd_agent.tensorflow.types import Graph, Tensor, Variable
+from smd_agent.tensorflow.types import Tensor, Variable
 
 _TRAINED, _DATA = 1, 2
 _BOTH = _TRAINED | _DATA
@@ -33,12 +33,12 @@ class LossGraph:
     """The operations of a graph that stand before the tensors which a tape differentiates.
 
     Args:
-        graph: it.
+        graph: that of a function, or one that was recorded.
         targets: these tensors, of which those of other graphs are left out.
         trained: the variables that the tape has found gradients for.
     """
 
-    def __init__(self, graph: Graph, targets: Iterable[Any], trained: Iterable[Variable]) -> None:
+    def __init__(self, graph: Any, targets: Iterable[Any], trained: Iterable[Variable]) -> None:
         self.targets: list[Tensor] = [target for target in targets if is_part(target, graph)]
         last = {target.op.name for target in self.targets}
         # An operation stands before those that use it.

@@ -1,10 +1,10 @@
-"""Losses that the program works out by itself in a ``tf.function``, and that compare each prediction with each target.
+"""Losses that a program with tapes works out by itself, and that compare each prediction with each target.
 
 ``usage/loss/own_loss_<i>/input_repeated``, ``target_repeated``: how often each element comes because the shapes of the
 two are (N, 1) and (N,), which are broadcast to (N, N); else 1. They are told from the graph before the i-th tensor that
-tapes differentiate, while the function is traced, down to where predictions and targets meet: to an operation of which
-one operand comes from a variable that is trained and the other does not. Of a loss without such a one there is nothing.
-A loss of Keras's looks the same there, and is told of too.
+tapes differentiate, while the function is traced or as an eager step was recorded, down to where predictions and
+targets meet: to an operation of which one operand comes from a variable that is trained and the other does not. Of a
+loss without such a one there is nothing. A loss of Keras's looks the same there, and is told of too.
 
 ``activated``, ``expects_logits``: of a loss with an operation that applies softmax itself, whether its logits are what
 a softmax has returned, and 1.
@@ -12,7 +12,7 @@ a softmax has returned, and 1.
 A sum over all pairs of what is computed of each pair alone has no use: it draws all predictions to one value. Where it
 is weighted by the pair, or two operands of (N, N) are trained, pairs are meant, and nothing is said. Where a size is
 not known when the function is traced, it is looked at when that has run: that of the two operands, or of what it was
-called with and they have the rows of. A step that runs eagerly has no graph.
+called with and they have the rows of.
 """
 
 from __future__ import annotations

@@ -91,6 +91,12 @@ class TapeFacts:
                 if gradient is not None:
                     step.differentiated.add(id(variable))
 
+    @property
+    def wants_losses(self) -> bool:
+        """True if the current step saves facts of losses, or of variables."""
+        step = self._current()
+        return step is not None and (step.usage.wanted_in_training or self._wants_variables())
+
     @INPUTS.fence("looking at the models that are called")
     def saw_model(self, call: ModelCalled, inputs: Sequence[Any]) -> None:
         """A model that the step trains has been called with these tensors; none where they are not known."""
@@ -183,10 +189,13 @@ class TapeFacts:
 
     def _left_in(self, step: _Step) -> list[Variable]:
         """The variables that stand behind those that are trained, and that nothing has trained so far."""
-        if not step.behind or CollectionKeys.PARAMETERS not in self._recorder.collections_due():
+        if not step.behind or not self._wants_variables():
             return []
         given = [*step.given_in_functions.variables(), *self._ever.variables()]
         return self._left.still(self._number, step.behind, given)
+
+    def _wants_variables(self) -> bool:
+        return CollectionKeys.PARAMETERS in self._recorder.collections_due()
 
     def _current(self) -> _Step | None:
         """The facts of the current step; None if it saves none."""

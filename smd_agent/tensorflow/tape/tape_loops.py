@@ -24,14 +24,21 @@ from smd_agent.framework.plain_access import elements_of
 from smd_agent.framework.replaced_functions import entrance, replace
 from smd_agent.tensorflow import layer_calls, loss_calls
 from smd_agent.tensorflow.graph.loss_graph import LossGraph
+from smd_agent.tensorflow.graph.own_losses import own_loss_of
+from smd_agent.tensorflow.graph.recorded_graph import Recording
 from smd_agent.tensorflow.hook import TensorflowHook
 from smd_agent.tensorflow.loss_scaling import scale_of, unscaled
 from smd_agent.tensorflow.optimizer_calls import OptimizerCall, listeners
 from smd_agent.tensorflow.replicas import is_other_replica
 from smd_agent.tensorflow.tape.compiled_step import SLOT, CompiledStep, TrainingFunctions
-from smd_agent.tensorflow.tape.hook_for_tapes import TapeRun
+from smd_agent.tensorflow.tape.hook_for_tapes import Saving, TapeRun
 from smd_agent.tensorflow.tape.model_calls import ModelCalled, ModelCalls
-from smd_agent.tensorflow.tape.traced_gradients import TapeNotes, flat_gradients, warn_if_hidden
+from smd_agent.tensorflow.tape.traced_gradients import (
+    TapeNotes,
+    flat_gradients,
+    variables_behind,
+    warn_if_hidden,
+)
 from smd_agent.tensorflow.types import ConcreteFunction, Function, Graph, Nested, Optimizer, Tape, Tensor, Variable
 from smd_agent.tensorflow.variable_names import is_variable
 
@@ -67,6 +74,7 @@ class TapeWatch:
         self._plain_tensors = False
         self._depth = _Depth()
         self._models = ModelCalls(self.awaits_loss, self._saw_model)
+        self._recording = Recording()
 
     def install(self) -> None:
         """Begin to watch all tapes; called once."""
@@ -110,9 +118,11 @@ class TapeWatch:
         return entered
 
     def _around_gradient(self, gradient: Function) -> Function:
-        depth = self._depth
+        depth, recording = self._depth, self._recording
 
         def computed(tape: Tape, target: Nested, sources: Nested, *args: object, **kwargs: object) -> Nested:
+            if not depth.gradients:
+                recording.end()
             depth.gradients += 1
             try:
                 result: Nested = gradient(tape, target, sources, *args, **kwargs)
@@ -128,6 +138,15 @@ class TapeWatch:
         """A tape begins to record."""
         last = self._run.known()
         tape.__dict__[OPENED] = -1 if last is None else last.hook.position.step
+        if tf.executing_eagerly():
+            self._record()
+
+    @LOSS_FACTS.fence("recording the operations of an eager step")
+    def _record(self) -> None:
+        if self._may_be_due() and not self._run.paused() and not is_other_replica():
+            self._recording.begin()
+        else:
+            self._recording.forget()
 
     @STEPS.fence("watching a GradientTape", again=True)
     def _saw(self, tape: Tape, target: Nested, sources: Nested, gradients: Nested) -> None:
@@ -160,10 +179,13 @@ class TapeWatch:
             saving.values.weights([variable for variable, _ in found])
             saving.values.gradients(losses, found)
             saving.facts.saw_gradients(found)
+            self._look_behind(saving, tape, target, [variable for variable, gradient in found if gradient is not None])
             for called in self._models.take([variable for variable, gradient in found if gradient is not None]):
                 saving.facts.saw_model(called, [tf.convert_to_tensor(one) for one in called.inputs])
             for seen in self._losses_seen:
                 saving.facts.saw_loss(*seen)
+        else:
+            self._recording.forget()
         self._scaled.clear()
         self._losses_seen.clear()
 
@@ -181,6 +203,22 @@ class TapeWatch:
         before = LossGraph(graph, tf.nest.flatten(target), trained)
         self._notes.note_own_losses(graph, before)
         self._notes.note_behind(graph, before, trained, tf.GradientTape.watched_variables(tape))
+
+    @LOSS_FACTS.fence("looking at what a loss is computed of")
+    def _look_behind(self, saving: Saving, tape: Tape, target: Nested, trained: list[Variable]) -> None:
+        graph = self._recording.end()
+        if graph is None or not graph.is_whole or not saving.facts.wants_losses:
+            return
+        read = tf.GradientTape.watched_variables(tape)
+        graph.connect(read)
+        new = graph.new_of(tf.nest.flatten(target))
+        if not new:
+            return
+        before = LossGraph(graph, new, trained)
+        for one in before.targets:
+            own = own_loss_of(before, one)
+            saving.facts.saw_own_loss({} if own is None else own.facts_of({}))
+        saving.facts.saw_behind(variables_behind(before, trained, read), self._notes.given)
 
     def _losses(self, target: Nested) -> tuple[list[object], float | None]:
         """The differentiated values as they were before scaling, and the scale of their gradients, if there is one."""
@@ -267,6 +305,7 @@ class TapeWatch:
         """The optimizer has updated."""
         if tf.executing_eagerly() and self._run.last is not None:
             self._models.forget()
+            self._recording.forget()
             if self._saves():
                 self._run.last.facts.after_update(_given(call))
             self._run.last.rows.updated(call.optimizer)

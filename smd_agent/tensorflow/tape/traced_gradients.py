@@ -251,18 +251,8 @@ class TapeNotes:
     def note_behind(
         self, graph: Graph, before: LossGraph, trained: Sequence[Variable], read: Sequence[Variable]
     ) -> None:
-        """Note the variables that stand behind those that are trained, and were made later than one of them.
-
-        Args:
-            graph: that is traced.
-            before: what stands before the losses.
-            trained: the variables that a tape has found gradients for.
-            read: all that it has seen, in the order in which they were made.
-        """
-        own = {id(inner_variable(variable)) for variable in trained}
-        first = next((number for number, variable in enumerate(read) if id(variable) in own), len(read))
-        found = before.behind([variable for variable in read[first:] if id(variable) not in own])
-        self._on(graph).behind.extend(map(Reference, found))
+        """Note the variables that stand behind those that are trained; see ``variables_behind``."""
+        self._on(graph).behind.extend(map(Reference, variables_behind(before, trained, read)))
 
     @INPUTS.fence("looking at the models that are called")
     def note_model(self, graph: Graph, call: ModelCalled) -> None:
@@ -315,6 +305,19 @@ class TapeNotes:
         """Note that a function which trains is called under this graph."""
         if is_function(graph):
             self._on(graph).trains_inside = True
+
+
+def variables_behind(before: LossGraph, trained: Sequence[Variable], read: Sequence[Variable]) -> list[Variable]:
+    """The variables that stand behind those that are trained, and were made later than one of them.
+
+    Args:
+        before: what stands before the losses.
+        trained: the variables that a tape has found gradients for.
+        read: all that it has seen, in the order in which they were made.
+    """
+    own = {id(inner_variable(variable)) for variable in trained}
+    first = next((number for number, variable in enumerate(read) if id(variable) in own), len(read))
+    return before.behind([variable for variable in read[first:] if id(variable) not in own])
 
 
 def flat_gradients(gradients: Nested) -> list[Any]:
