@@ -113,7 +113,8 @@ ASKED_OF_KERAS = {
     "isinstance(key, TracedValue)",
     "isinstance(self.value, Deferred)",
     "isinstance(steps, int)",
-    "isinstance(tap.key, (TracedGiven, TracedSide))",
+    "isinstance(key, TracedInput)",
+    "isinstance(tap.key, (TracedGiven, TracedInput, TracedSide))",
     "isinstance(value, Converted)",
     # A class of Keras's, and what TensorFlow's estimators have made themselves.
     "getattr(trainer, _maker(kind))",

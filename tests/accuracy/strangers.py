@@ -1,6 +1,6 @@
 """Faulty programs by authors who have seen no rule and no list of rules, frozen before a rule was changed for them.
 
-There are two collections of several sets; the second was made by other authors, when the first had been worked on.
+There are three collections of several sets; each was made by other authors, when the one before had been worked on.
 ``strangers/<set>/<name>.py`` has the fault. ``strangers/<set>.json`` tells what it is, how it is mended, and what the
 default launch said of it at the first look: the rules of its findings, and whether one of the first two named the fault
 and its cause, as judged by hand. ``naming`` has the rules that name it, by hand too; what is said now is measured.
@@ -31,6 +31,8 @@ FIRST = {
     "gluon_xgboost": "Gluon; XGBoost",
 }
 SECOND = {f"second_{name}": words for name, words in FIRST.items()}
+THIRD = {f"third_{name}": words for name, words in FIRST.items()}
+EVERY = {**FIRST, **SECOND, **THIRD}
 _SECONDS = 300
 _FIRST = 2
 _JOBS = 2
@@ -41,7 +43,7 @@ class Stranger:
     """A program with a fault.
 
     Attributes:
-        group: one of `FIRST` or `SECOND`.
+        group: one of `EVERY`.
         name: of the file.
         environment: that has what it imports; empty: that of the tests.
         fault, cause: what is wrong, and why that makes the training worse.
@@ -99,7 +101,7 @@ def _is_alarm(twin: Iterable[str] | None) -> bool:
     return any(not found.startswith("note ") for found in twin or ())
 
 
-def strangers(sets: Iterable[str] = (*FIRST, *SECOND)) -> Iterator[Stranger]:
+def strangers(sets: Iterable[str] = EVERY) -> Iterator[Stranger]:
     """Yield those of some sets, or all, by set and name."""
     for group in sets:
         for told in json.loads((FOLDER / f"{group}.json").read_text()):
@@ -108,14 +110,16 @@ def strangers(sets: Iterable[str] = (*FIRST, *SECOND)) -> Iterator[Stranger]:
 
 def page() -> str:
     """Return the page of the documentation."""
-    first, second = [*strangers(FIRST)], [*strangers(SECOND)]
-    heads = {"first": _summary(FIRST, first), "second": _summary(SECOND, second)}
-    text = (FOLDER / "head.md").read_text().format(count=len(first), others=len(second), twins=85, **heads)
-    for sets, every, which in ((SECOND, second, "second"), (FIRST, first, "first")):
+    collections = {"third": THIRD, "second": SECOND, "first": FIRST}
+    programs = {which: [*strangers(sets)] for which, sets in collections.items()}
+    heads = {which: _summary(sets, programs[which]) for which, sets in collections.items()}
+    numbers = {f"{which}_count": len(every) for which, every in programs.items()}
+    text = (FOLDER / "head.md").read_text().format(twins=85, **numbers, **heads)
+    for which, sets in collections.items():
         for group, words in sets.items():
             heads = ("program", "fault", "first look", "named", "twin then", "now", "named now", "twin now")
             lines = [_line(heads), _line("---" for _ in heads)]
-            lines += [_line(_cells(one)) for one in every if one.group == group]
+            lines += [_line(_cells(one)) for one in programs[which] if one.group == group]
             text += f"\n## {words}, {which} collection\n\n" + "\n".join(lines) + "\n"
     return text
 
@@ -163,7 +167,7 @@ def _line(cells: Iterable[object]) -> str:
 
 def keep(looked: dict[tuple[str, str], list[str]], mended: bool) -> None:
     """Write down what was found, by set and name of the program."""
-    for group in (*FIRST, *SECOND):
+    for group in EVERY:
         file = FOLDER / f"{group}.json"
         told = json.loads(file.read_text())
         for one in told:

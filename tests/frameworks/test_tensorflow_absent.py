@@ -42,8 +42,8 @@ def ended(hook, capsys):
 
 NO_MODEL = "of a loop with a GradientTape only models of Keras's are known, and no layers"
 NO_USAGE = (
-    "of a loop with a GradientTape it is known where a loss of Keras's is called as an object, or a tf.function works"
-    " one out"
+    "of a loop with a GradientTape it is known where a loss of Keras's is called as an object, or the loss compares"
+    " two tensors"
 )
 
 

@@ -42,9 +42,9 @@ def test_a_loss_of_the_wrong_sign(trained):
     assert found.evidence["last"] > found.evidence["first"]
 
 
-@pytest.mark.parametrize("calls", [1, 3])
-def test_the_loss_of_a_model_that_acts_may_rise(trained, calls):
-    """The better it acts, the larger is what it has to tell beforehand."""
+@pytest.mark.parametrize("calls, every, finds", [(1, 1, False), (3, 1, False), (1, 2, True), (3, 9, True)])
+def test_the_loss_of_a_model_that_acts_may_rise(trained, calls, every, finds):
+    """The better it acts, the larger is what it has to tell beforehand; an evaluation comes now and then."""
 
     def training(capture):
         model = nn.Linear(6, 1)
@@ -53,7 +53,7 @@ def test_the_loss_of_a_model_that_acts_may_rise(trained, calls):
         for step in range(40):
             hook.set_mode(ModeKeys.EVAL)
             with torch.no_grad():
-                for _ in range(calls):
+                for _ in range(calls if not step % every else 0):
                     model(torch.randn(1, 6))
             hook.set_mode(ModeKeys.TRAIN)
             x = torch.randn(32, 6)
@@ -61,7 +61,26 @@ def test_the_loss_of_a_model_that_acts_may_rise(trained, calls):
             functional.mse_loss(model(x), x[:, :1] * (1 + step)).backward()
             optimizer.step()
 
-    assert len(trained(training).findings(LossNotDecreasing())) == (calls == 1)
+    assert bool(trained(training).findings(LossNotDecreasing())) is finds
+
+
+@pytest.mark.parametrize("freezes, rate, finds", [(True, 0.02, 0), (False, 0.02, 1), (True, -0.02, 1)])
+def test_steps_that_train_other_parameters_are_a_training_of_their_own(trained, freezes, rate, finds):
+    def training(capture):
+        torch.manual_seed(0)
+        model, truth = nn.Sequential(nn.Linear(6, 6), nn.Linear(6, 1)), torch.randn(6, 1)
+        capture(model)
+        for size in (1, 9):
+            slower = 1 if rate < 0 else size**2
+            optimizer = torch.optim.SGD(model.parameters(), abs(rate) / slower, maximize=rate < 0 and size > 1)
+            for _ in range(30):
+                x = torch.randn(32, 6)
+                optimizer.zero_grad()
+                functional.mse_loss(model(x), size * x @ truth).backward()
+                optimizer.step()
+            model[0].requires_grad_(not freezes)
+
+    assert len(trained(training).findings(LossNotDecreasing())) == finds
 
 
 def multiplied(factor, rate=0.02, added=0.0, count=40):

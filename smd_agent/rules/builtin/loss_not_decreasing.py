@@ -22,6 +22,7 @@ from smd_agent.rules.built_in import (
     StepView,
 )
 from smd_agent.rules.evaluations import Thinned, of_training
+from smd_agent.rules.known_parameters import known_parameters
 from smd_agent.rules.parameters import TENSOR_REGEX, Parameter, flag, mode, percent, whole
 from smd_agent.rules.series_view import LOSS, Course, SeriesView
 
@@ -52,9 +53,10 @@ class LossNotDecreasing(BuiltInRule):
     is above all losses of its best fifth, and 2 times it with 0.8 of the fall, or 10 times with 0.2. Losses of several
     optimizers work against each other, so they are left alone. So are several losses of a step, unless each is a
     multiple of the other: that is one loss, and one with the other sign tells that the sign is wrong. Steps that call
-    other models are a training of their own, as a second task after the first one is. Losses of evaluation sets are
-    left out where there are those of the training. So is the loss of a model that is called without gradients and
-    without a loss more often than it is trained: it acts, and what it is trained on changes as it learns.
+    other models are a training of their own, as a second task after the first one is; so are those from one on at which
+    other parameters of a model are trained. Losses of evaluation sets are left out where there are those of the
+    training. So is the loss of a model that acts, as what it is trained on changes as it learns: it is called without
+    gradients and without a loss more often than it is trained, or before more than half of these steps.
     """
 
     meaning = "the training loss rises: the middle of its last fifth stands out above that of its first, or best, one"
@@ -91,8 +93,12 @@ class LossNotDecreasing(BuiltInRule):
         self._before: dict[str, deque[tuple[int, float]]] = {}
         self._checked: dict[str, int] = {}
         self._optimizers: set[str] = set()
-        self._acts = self._trains = 0
+        self._calls = _Calls()
+        self._trained: dict[str, frozenset[str]] = {}
+        # The step at which what is trained changed last.
+        self._begun: Place | None = None
         self._series: dict[ModeKeys, Course] = {}
+        self._found_of_series: list[Place] = []
 
     def take_series(self, series: SeriesView) -> None:
         """Take in the loss of all steps."""
@@ -107,13 +113,15 @@ class LossNotDecreasing(BuiltInRule):
                 self._compare_steps(step, self.num_steps)
         elif step.mode in TRAINING:
             self._take_notice(step)
+            self._look_for_another_training(step)
             models = step.names(patterns=(f"^{USAGE}model/.*/training$",))
             for name, loss in step.numbers(of_training(self._losses(step), step.mode)).items():
                 self._courses.setdefault((name, models), _Course()).add(step.place, loss)
 
     def pass_over(self, step: StepView) -> None:
         """Count the evaluation steps that have no loss."""
-        self._acts += step.mode is ModeKeys.EVAL
+        if step.mode is ModeKeys.EVAL:
+            self._calls.acts()
         if step.mode in TRAINING:
             self._take_notice(step)
 
@@ -122,24 +130,40 @@ class LossNotDecreasing(BuiltInRule):
 
         A loss that is called several times in a step, as of each batch of which gradients are added up, is one.
         """
-        for loss in self._series.values():
-            self.withdraw(loss.place(0), LOSS)
+        for place in self._found_of_series:
+            self.withdraw(place, LOSS)
+        self._found_of_series = []
         most = max((course.steps for course in self._courses.values()), default=0)
         losses = {(_NUMBER.sub("", name), models) for name, models in self._courses}
         if len(losses) <= 1 and self.steps_of_series > most:
             for loss in self._series.values():
-                alone = len(self._optimizers) <= 1 and self._acts <= self._trains
-                _Course.of(loss).judge(self, LOSS, alone, "")
+                begun = 0 if self._begun is None else self._begun.global_step
+                last = loss.where(loss.global_steps >= begun)
+                course = _Course.of(last) if len(last) else _Course()
+                course.judge(self, LOSS, len(self._optimizers) <= 1 and not self._calls.are_those_of_one_that_acts, "")
+                self._found_of_series += [] if course.found_at is None else [course.found_at]
             return
         for (name, models), course in self._courses.items():
             beside = (other for (_, called), other in self._courses.items() if called == models)
             factors = [course.factor_of(other) for other in beside]
-            alone = len(self._optimizers) <= 1 and None not in factors and self._acts <= course.steps
+            alone = len(self._optimizers) <= 1 and None not in factors and not self._calls.are_those_of_one_that_acts
             turned = any(factor is not None and factor < 0 for factor in factors)
             course.judge(self, name, alone, _TURNED if turned else "")
 
+    def _look_for_another_training(self, step: StepView) -> None:
+        """Begin anew where other parameters are trained than before."""
+        for model, facts in known_parameters(step).items():
+            trained = frozenset(name for name, fact in facts.items() if fact.requires_grad)
+            if self._trained.setdefault(model, trained) != trained:
+                self._trained[model] = trained
+                self._begun = step.place
+                for (name, _), course in self._courses.items():
+                    if course.found_at is not None:
+                        self.withdraw(course.found_at, name)
+                self._courses.clear()
+
     def _take_notice(self, step: StepView) -> None:
-        self._trains += 1
+        self._calls.trains()
         self._optimizers |= {name.split("/")[1] for name in step.names(CollectionKeys.OPTIMIZER)}
 
     def _losses(self, step: StepView) -> Names:
@@ -163,13 +187,37 @@ class LossNotDecreasing(BuiltInRule):
                 self.found(step, name, {"first": first, "last": loss, "percent": percent})
 
 
+class _Calls:
+    """Steps that call a model without a loss, and those that train it."""
+
+    def __init__(self) -> None:
+        self._acts = self._trains = 0
+        # How often one that trains comes after one that does not.
+        self._turns = 0
+        self._has_acted = False
+
+    def acts(self) -> None:
+        self._acts += 1
+        self._has_acted = True
+
+    def trains(self) -> None:
+        self._trains += 1
+        self._turns += self._has_acted
+        self._has_acted = False
+
+    @property
+    def are_those_of_one_that_acts(self) -> bool:
+        return self._acts > self._trains or self._turns > self._trains / 2
+
+
 class _Course:
     """A loss over the steps."""
 
     def __init__(self) -> None:
         self._losses: Thinned[tuple[Place, float]] = Thinned()
         self._last: Place | None = None
-        self._found_at: Place | None = None
+        # The step of what was found of it.
+        self.found_at: Place | None = None
 
     @classmethod
     def of(cls, loss: Course) -> _Course:
@@ -198,8 +246,8 @@ class _Course:
         return factor if same else None
 
     def judge(self, rule: LossNotDecreasing, name: str, alone: bool, cause: str) -> None:
-        if self._found_at is not None:
-            rule.withdraw(self._found_at, name)
+        if self.found_at is not None:
+            rule.withdraw(self.found_at, name)
         kept = self._losses.items()
         losses = [loss for _, loss in kept]
         if self._last is None or self._losses.count < rule.fewest_steps or not alone or not min(losses) > 0:
@@ -218,10 +266,10 @@ class _Course:
                 return
             cause, (begins, numbers["best"]) = _LOST_AGAIN, lost
         numbers["percent"] = 100 * (last - first) / first
-        self._found_at = kept[begins][0]
+        self.found_at = kept[begins][0]
         advice = {rule.cause: rule.advice, _TURNED: _TURN}.get(cause, _SMALLER)
         steps = self._losses.count * (len(losses) - begins) // len(losses)
-        rule.found(self._found_at, name, numbers, cause=cause, advice=advice, until=self._last, steps=steps)
+        rule.found(self.found_at, name, numbers, cause=cause, advice=advice, until=self._last, steps=steps)
 
 
 def _lost_again(losses: list[float], first: float, last: float) -> tuple[int, float] | None:

@@ -34,8 +34,8 @@ _OF_OPTIMIZERS = [CollectionKeys.UPDATES, CollectionKeys.OPTIMIZER, CollectionKe
 _NO_MODEL = "of a loop with a GradientTape only models of Keras's are known, and no layers"
 _NO_OPTIMIZER = "no optimizer of Keras's was called"
 _OTHER_LOSSES = (
-    "of a loop with a GradientTape it is known where a loss of Keras's is called as an object, or a tf.function works"
-    " one out"
+    "of a loop with a GradientTape it is known where a loss of Keras's is called as an object, or the loss compares"
+    " two tensors"
 )
 _NOT_WRAPPED = "of a loop with a GradientTape they are those of optimizers that hook.wrap_optimizer is given"
 

@@ -98,7 +98,6 @@ EXPECTED = {
             NO_BIASES,
             NO_MODEL,
             "no tensor of optimizer_variables, updates, optimizer, parameters came up in a step that was saved: no opt",
-            NO_USAGE,
         ),
     ),
     # It also asks for the distances of a batch.
