@@ -115,7 +115,9 @@ class RecordedGraph:
         known = {id(handle) for handle, _ in self.captures}
         for variable in variables:
             inner = inner_variable(variable)
-            found = [stands for tensor, stands in given if _is_read_of(tensor, inner)]
+            reads = [(tensor, stands) for tensor, stands in given if _is_read_of(tensor, inner)]
+            same = [stands for tensor, stands in reads if _place_of(tensor) == _place_of(inner)]
+            found = same or [stands for _, stands in reads if stands.op.type != _READ]
             if found and id(inner.handle) not in known:
                 operation = RecordedOperation(f"handle_{len(self.captures)}", _HANDLE, [])
                 self._operations.insert(0, operation)
@@ -148,6 +150,12 @@ def _is_read_of(tensor: Any, variable: Any) -> bool:
         return False
     one, other = (to_array(tf.reshape(found, [-1])[:_SAMPLE]) for found in (tensor, variable))
     return one is not None and other is not None and bool(np.array_equal(one[0], other[0]))
+
+
+def _place_of(values: Any) -> int | None:
+    """The address of the values of a tensor or a variable; those of a variable that was read are the variable's."""
+    found = to_array(values)
+    return None if found is None else int(found[0].ctypes.data)
 
 
 class _OfThread(threading.local):
