@@ -13,6 +13,7 @@ from tensorflow.python.framework import op_callbacks
 import smd_agent.tensorflow as smd
 from smd_agent.rules import DoubleActivation, LossOfOtherShape
 from smd_agent.rules.judging import Judging
+from smd_agent.tensorflow.graph.recorded_graph import Recording
 
 keras = tf.keras
 layers = keras.layers
@@ -219,6 +220,17 @@ def test_nothing_watches_operations_between_steps(out):
         tape.gradient(loss, model.trainable_variables)
         assert not context.context().op_callbacks
     hook.close()
+
+
+def test_what_no_tape_records_is_not_noted():
+    recording = Recording()
+    recording.begin()
+    with tf.GradientTape():
+        tf.ones((2, 2)) + 1
+    tf.ones((2, 2)) * 2
+    graph = recording.end()
+    assert "Mul" not in {operation.type for operation in graph.get_operations()}
+    assert [operation.type for operation in graph.get_operations()].count("AddV2") == 1
 
 
 @EAGER

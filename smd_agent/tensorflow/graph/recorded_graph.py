@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
-from tensorflow.python.eager import context
+from tensorflow.python.eager import context, record
 from tensorflow.python.framework import op_callbacks
 
 from smd_agent.core.failure_domains import LOSS_FACTS
@@ -194,6 +194,7 @@ class Recording:
         self, op_type: str | bytes, inputs: Any, attrs: Any, outputs: Any, op_name: Any = None, graph: Any = None
     ) -> None:
         """An operation has run, or has been put into a graph."""
-        if graph is None and self._of.graph is not None and tf.executing_eagerly():
+        # What no tape records, such as an evaluation after a loss that nobody differentiates, is no part of a loss.
+        if graph is None and self._of.graph is not None and record.could_possibly_record() and tf.executing_eagerly():
             name = op_type.decode() if is_a(op_type, bytes) else str(op_type)
             self._of.graph.add(name, inputs, outputs)

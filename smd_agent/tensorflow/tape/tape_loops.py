@@ -179,8 +179,9 @@ class TapeWatch:
             saving.values.weights([variable for variable, _ in found])
             saving.values.gradients(losses, found)
             saving.facts.saw_gradients(found)
-            self._look_behind(saving, tape, target, [variable for variable, gradient in found if gradient is not None])
-            for called in self._models.take([variable for variable, gradient in found if gradient is not None]):
+            trained = [variable for variable, gradient in found if gradient is not None]
+            self._look_behind(saving, tape, target, trained)
+            for called in self._models.take(trained):
                 saving.facts.saw_model(called, [tf.convert_to_tensor(one) for one in called.inputs])
             for seen in self._losses_seen:
                 saving.facts.saw_loss(*seen)
@@ -252,11 +253,11 @@ class TapeWatch:
         """True if the current step has a row of the series, and with it perhaps the next one."""
         return self._run.last is not None and self._run.last.rows.looks
 
-    # What losses are given, as their listener.
-
     def _saw_model(self, call: ModelCalled) -> None:
         """A model is called in a function that is being traced."""
         self._notes.note_model(tf.compat.v1.get_default_graph(), call)
+
+    # What losses are given, as their listener.
 
     def awaits_loss(self) -> bool:
         """True if a tape records, and a function is traced or a step may be saved."""

@@ -260,7 +260,7 @@ class TapeNotes:
         if type(graph).__name__ in _CONTROL_FLOW or not _becomes_function(graph):
             return
         models = self._on(graph).models
-        if all(known.call.title != call.title for known in models[:_MODELS]) and len(models) < _MODELS:
+        if all(known.call.title != call.title for known in models) and len(models) < _MODELS:
             inputs: tuple[Output, ...] = ()
             with contextlib.suppress(Unreachable):
                 inside = {id(outside): inner for outside, inner in attribute(graph, "captures", ())}
