@@ -74,6 +74,18 @@ class Look:
         found = to_array(given[:ROWS, -PLACES:])
         return None if found is None else padding(found[0])
 
+    def numbers_in(self, inputs: Sequence[Any]) -> Iterator[Any]:
+        """The inputs that are floats or integers."""
+        for tensor in inputs:
+            if tensor.dtype.is_floating or tensor.dtype.is_integer:
+                yield tensor
+
+    def as_floats(self, part: Any) -> npt.NDArray[np.float32]:
+        """A copy of a part of such an input."""
+        found = to_array(part)
+        assert found is not None
+        return found[0].astype(np.float32)
+
 
 def _has_numbers(tensor: Any, following: Sequence[Any]) -> bool:
     """True if an input has floats, or integers that are no places in a sparse or ragged one.

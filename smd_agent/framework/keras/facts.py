@@ -6,13 +6,17 @@ whether with a gradient, is seen where the optimizer is called: in a compiled st
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
 
 from smd_agent.core.failure_domains import INPUTS, LOSS_FACTS
 from smd_agent.core.ports import StepWriter
 from smd_agent.framework import training_facts as facts
+from smd_agent.framework.flipped_targets import Images
 from smd_agent.framework.input_digests import InputDigests
 from smd_agent.framework.keras.first_layers import taken_as_they_are
 from smd_agent.framework.keras.last_steps import LastSteps
@@ -43,8 +47,9 @@ from smd_agent.framework.step_events import (
     NewParameters,
     Probes,
     StepEnd,
+    on,
 )
-from smd_agent.framework.usage import Usage
+from smd_agent.framework.usage import Usage, UsageProbe
 from smd_agent.framework.weight_changes import Moved, WeightChanges, Weights
 from smd_agent.framework.weights_or_biases import ParameterRoles
 
@@ -60,6 +65,12 @@ class Look(Weights, Protocol):
 
     def padding_of(self, given: Any) -> Numbers | None:
         """The facts of the padding of an input; None of one that has no rows of tokens."""
+
+    def numbers_in(self, inputs: Any) -> Iterable[Any]:
+        """The inputs that are floats or integers and can be read."""
+
+    def as_floats(self, part: Any) -> npt.NDArray[np.float32]:
+        """A copy of a part of such an input."""
 
 
 class NoLook:
@@ -89,6 +100,14 @@ class NoLook:
 
     def padding_of(self, given: object) -> None:
         """None."""
+
+    def numbers_in(self, inputs: object) -> Iterable[Any]:
+        """None."""
+        return ()
+
+    def as_floats(self, part: Any) -> npt.NDArray[np.float32]:
+        """Not asked for."""
+        raise NotImplementedError
 
 
 class FactsSaver(Protocol):
@@ -123,19 +142,21 @@ class StepFacts(Probes):
         given: the variables that optimizers were given in this step.
         digests: of what models are called with.
         usage: of losses and models.
+        images: that a model was called with last.
     """
 
     def __init__(self, saver: FactsSaver, look: Look, ever: GivenVariables) -> None:
         self.given = GivenVariables()
         self.digests = InputDigests(saver.recorder, look.digest_of)
         self.usage = Usage(saver.recorder, saver.roles, saver.facts_told)
+        self.images = Images(look.as_floats)
         self._saver = saver
         self._ever = ever
         self._changes = WeightChanges(saver.recorder, saver.roles, look)
         self._settings = OptimizerSettings(saver.recorder, saver.roles, self._settings_of)
         inputs, metrics = _Inputs(self.usage, look.numbers_of), MonitoredMetrics(self.usage)
-        last_steps = LastSteps(self.usage, look.padding_of)
-        super().__init__((self.digests, inputs, LayerModes(self.usage), last_steps, metrics, self._changes))
+        last_steps, images = LastSteps(self.usage, look.padding_of), _Images(self.usage, self.images, look.numbers_in)
+        super().__init__((self.digests, inputs, images, LayerModes(self.usage), last_steps, metrics, self._changes))
         self._seen: dict[str, dict[str, Any]] = {}
         self._is_one_update = True
 
@@ -231,6 +252,25 @@ class _Inputs(ModelInputs, domain=INPUTS, doing="looking at the scales of a mode
         for name, numbers in found:
             known = taken[int(name.rpartition("_")[2])]
             self._usage.save(name, numbers if known is None else {**numbers, facts.AS_IT_IS: known})
+
+
+class _Images(UsageProbe, domain=INPUTS, doing="looking at the images that a model is given"):
+    """Images of the model's last call, for what losses compare with them."""
+
+    def __init__(self, usage: Usage, images: Images, numbers_in: Callable[[Any], Iterable[Any]]) -> None:
+        super().__init__(usage, in_training=True)
+        self._images = images
+        self._numbers_in = numbers_in
+
+    @on(ModelCall)
+    def before_call(self, call: ModelCall) -> None:
+        """A model is about to be called."""
+        self._images.take(self._numbers_in(call.inputs))
+
+    @on(StepEnd)
+    def close(self, _: StepEnd) -> None:
+        """Let go of them."""
+        self._images.clear()
 
 
 def learning_rate_name(optimizer: Any) -> str:

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from smd_agent.framework import loss_facts, target_reach
+from smd_agent.framework.flipped_targets import Images
 from smd_agent.framework.keras.plain_access import attribute
 from smd_agent.framework.loss_facts import Array, Numbers
 from smd_agent.framework.loss_guesses import LossGuesses
@@ -31,8 +32,11 @@ _OF_NUMBERS = (
 # What the reduction of a loss is called that is a mean; "auto" is Keras 2's.
 _MEANS = ("sum_over_batch_size", "mean", "auto")
 LOSS = "loss/"
+TARGET = "target/"
 SOFTMAX_OVER = "softmax_over"
 _WRAPPER = "LossFunctionWrapper"
+# Kinds of dtypes.
+_NUMBERS = "biuf"
 
 MOST_OF_A_SAMPLE = 262_144
 """Numbers that a model may give for one sample, if a compiled step is to return them for this."""
@@ -59,10 +63,12 @@ class LossLook(NamedTuple):
 
     numbers: the facts of this call alone.
     guess: gives those that take the labels of the calls before it, by the name of the loss.
+    labels: what it compares with, if that is known.
     """
 
     numbers: Numbers
     guess: Callable[[LossGuesses, str], Numbers] | None = None
+    labels: Array | None = None
 
 
 @dataclass(frozen=True)
@@ -115,7 +121,7 @@ class CrossEntropy:
         values = values if values is not None and values.dtype.kind == "f" and values.ndim else None
         target = target if target is not None and target.dtype.kind in "iuf" and target.size and target.ndim else None
         look = self._look_at_classes if self.has_classes else self._look_at_yes_and_no
-        return look(told, values, target, given.result)
+        return look(told, values, target, given.result)._replace(labels=given.labels)
 
     def _look_at_classes(
         self, told: Numbers, values: Array | None, target: Array | None, result: Array | None
@@ -179,7 +185,7 @@ class LossOfNumbers:
         if labels is None or labels.dtype.kind not in "iuf" or not labels.size:
             return LossLook(told)
         part = labels.reshape(-1)[:LOOKED_AT].astype(np.float32)
-        return LossLook({**told, **target_reach.facts(self.within, part, np.mean)})
+        return LossLook({**told, **target_reach.facts(self.within, part, np.mean)}, labels=labels)
 
 
 KnownLoss: TypeAlias = CrossEntropy | LossOfNumbers
@@ -203,11 +209,13 @@ class LossNumbers:
     Args:
         usage: takes them.
         guesses: has the labels of the steps before.
+        images: that the model was called with.
     """
 
-    def __init__(self, usage: Usage, guesses: LossGuesses) -> None:
+    def __init__(self, usage: Usage, guesses: LossGuesses, images: Images) -> None:
         self._usage = usage
         self._guesses = guesses
+        self._images = images
         self._calls: dict[str, int] = {}
         self._given: dict[str, LossGiven] = {}
 
@@ -235,6 +243,8 @@ class LossNumbers:
         else:
             numbers.pop("loss", None)
         self._usage.save(name, numbers)
+        if look.labels is not None and look.labels.dtype.kind in _NUMBERS and self._usage.wanted_in_training:
+            self._usage.save(TARGET + name.removeprefix(LOSS), self._images.compared(look.labels))
 
 
 class LossArguments(NamedTuple):

@@ -59,7 +59,7 @@ class KerasCapture(CapturedStep):
         super().__init__(saver.recorder)
         self._look = look or NoLook()
         self.facts = StepFacts(saver, self._look, variables.given)
-        self.losses = LossNumbers(self.facts.usage, saver.loss_guesses)
+        self.losses = LossNumbers(self.facts.usage, saver.loss_guesses, self.facts.images)
         self.steps = 1
         self._saver = saver
         self.model = model

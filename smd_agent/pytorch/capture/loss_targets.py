@@ -22,17 +22,19 @@ the target may go on, be it flattened or without the first or the first two elem
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import torch
 
 from smd_agent.core.failure_domains import LOSS_FACTS
+from smd_agent.framework.flipped_targets import Images
 from smd_agent.framework.loss_targets import LossTargets as AnyTargets
 from smd_agent.framework.loss_targets import Target
 from smd_agent.framework.plain_access import is_a
 from smd_agent.framework.step_events import LossCall, ModelCall, StepEnd, on
 from smd_agent.framework.usage import Usage
-from smd_agent.pytorch.arrays import has_memory
+from smd_agent.pytorch.arrays import has_memory, tensors_in
 from smd_agent.pytorch.capture.target_copies import Tables
 from smd_agent.pytorch.capture.token_offsets import Sequences, is_whole
 from smd_agent.pytorch.own_operations import without_gradients
@@ -56,7 +58,7 @@ class LossTargets(AnyTargets, domain=LOSS_FACTS, doing="looking at the targets o
     """
 
     def __init__(self, usage: Usage) -> None:
-        super().__init__(usage)
+        super().__init__(usage, Images(_as_floats, torch))
         self._sequences = Sequences()
         self._tables = Tables()
 
@@ -68,6 +70,13 @@ class LossTargets(AnyTargets, domain=LOSS_FACTS, doing="looking at the targets o
         if not is_opaque():
             self._sequences.take(call.model, call.inputs)
             self._tables.take(call.inputs)
+            super().before_call(call)
+
+    def numbers_in(self, inputs: Any) -> Iterator[torch.Tensor]:
+        """Yield the inputs of a model that have numbers."""
+        for tensor in tensors_in(inputs):
+            if has_memory(tensor) and not tensor.is_complex():
+                yield tensor.detach()
 
     def target_of(self, call: LossCall) -> Target | None:
         """Return the target of a functional loss."""
@@ -85,18 +94,27 @@ class LossTargets(AnyTargets, domain=LOSS_FACTS, doing="looking at the targets o
 
     @without_gradients
     def compared(self, target: Target) -> dict[str, Any]:
-        """Return how near targets are to one of the input's columns, and how many are tokens of it, by their places."""
-        copied = self._tables.compared(target.values)
-        return copied | (self._sequences.compared(target) if is_whole(target.values) else {})
+        """Return how near targets are to a column or the images of the input, and how many are tokens of it."""
+        values: torch.Tensor = target.values
+        found = self._tables.compared(values)
+        images, has_numbers = self._images.looked_at, not values.requires_grad and not values.is_complex()
+        if images is not None and has_numbers and images.device == values.device:
+            found |= super().compared(target)
+        return found | (self._sequences.compared(target) if is_whole(values) else {})
 
     @on(StepEnd)
-    def close(self, _: StepEnd) -> None:
+    def close(self, end: StepEnd) -> None:
         """Let go of what is remembered."""
+        super().close(end)
         self._forget()
 
     def _forget(self) -> None:
         self._sequences.clear()
         self._tables.clear()
+
+
+def _as_floats(part: torch.Tensor) -> torch.Tensor:
+    return part.to(torch.float32, copy=True)
 
 
 def _argument(call: LossCall, place: int, name: str) -> Any:

@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import torch
 
 from smd_agent.framework.model_inputs import Numbers
 from smd_agent.framework.token_padding import PLACES, ROWS
+from smd_agent.pytorch.arrays import has_memory, tensors_in
 from smd_agent.pytorch.capture.fact_adapters import Weights, digest_of
 from smd_agent.pytorch.capture.model_inputs import numbers_of_inputs
 from smd_agent.pytorch.capture.token_offsets import AXES, is_whole
 from smd_agent.pytorch.capture.token_padding import padding
+from smd_agent.pytorch.own_operations import without_gradients
 
 
 class Look(Weights):
@@ -42,3 +46,15 @@ class Look(Weights):
         """The facts of the padding of an input; None of one that has no rows of tokens."""
         is_of_rows = given.dim() == AXES and is_whole(given) and 0 not in given.shape
         return padding(given[:ROWS, -PLACES:]) if is_of_rows else None
+
+    def numbers_in(self, inputs: Sequence[torch.Tensor]) -> Iterator[torch.Tensor]:
+        """The inputs that have numbers and can be read."""
+        for tensor in tensors_in(inputs):
+            if has_memory(tensor) and not tensor.is_complex():
+                yield tensor.detach()
+
+    @without_gradients
+    def as_floats(self, part: torch.Tensor) -> npt.NDArray[np.float32]:
+        """A copy of a part of such an input."""
+        found: npt.NDArray[np.float32] = part.to("cpu", torch.float32, copy=True).numpy()
+        return found

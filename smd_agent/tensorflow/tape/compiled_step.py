@@ -205,6 +205,8 @@ class CompiledStep:
             optimizer = key.optimizer() if isinstance(key, TracedRate) else None
             if optimizer is not None:
                 saving.facts.saw_learning_rate(optimizer, value)
+        # Losses are compared with what models were given.
+        self._save_models(saving, {key: value for key, value in pairs if isinstance(key, TracedInput)})
         self._save_losses(saving, {key: value for key, value in pairs if isinstance(key, TracedGiven)})
         self._save_own_losses(saving, {key: value for key, value in pairs if isinstance(key, TracedSide)})
         values = iter([value for key, value in pairs if isinstance(key, TracedValue)])
@@ -214,7 +216,6 @@ class CompiledStep:
             found = [(v, g) for v, g in parts if v is not None]
             saving.values.gradients(losses, found)
             saving.facts.saw_gradients(found)
-        self._save_models(saving, {key: value for key, value in pairs if isinstance(key, TracedInput)})
         saving.facts.after_update(self.given)
 
     def _save_models(self, saving: Saving, given: Mapping[TracedInput, Tensor]) -> None:

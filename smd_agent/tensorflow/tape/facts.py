@@ -56,7 +56,7 @@ class _Step(StepFacts):
         super().__init__(saver, Look(), ever)
         self.variables: dict[int, tuple[str, weakref.ref[Variable]]] = {}
         self.differentiated: set[int] = set()
-        self.losses = LossNumbers(self.usage, saver.loss_guesses)
+        self.losses = LossNumbers(self.usage, saver.loss_guesses, self.images)
         self.own_losses = 0
         self.behind: list[Variable] = []
         self.given_in_functions = GivenVariables()

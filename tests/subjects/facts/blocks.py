@@ -56,3 +56,14 @@ for _ in range(3):
         loss = crossing(net(nd.ones((10, 4))), nd.array(np.arange(10) % 3))
     loss.backward()
     trainer.step(10)
+
+pixels = nn.Conv2D(1, 3, padding=1, in_channels=1)
+pixels.initialize()
+trainer = gluon.Trainer(pixels.collect_params(), "sgd")
+of_pixels = gluon.loss.SigmoidBinaryCrossEntropyLoss()
+for _ in range(3):
+    images = nd.random.uniform(shape=(4, 1, 16, 16))
+    with autograd.record():
+        loss = of_pixels(pixels(images), images > 0.5)
+    loss.backward()
+    trainer.step(4)

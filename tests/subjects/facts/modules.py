@@ -144,8 +144,19 @@ def train_latent():
         optimizer.step()
 
 
+def train_pixels():
+    last = nn.Conv2d(1, 1, 3, padding=1)
+    optimizer = torch.optim.SGD(last.parameters(), 1e-2)
+    for _ in range(STEPS):
+        images = torch.rand(4, 1, 16, 16)
+        optimizer.zero_grad()
+        functional.binary_cross_entropy_with_logits(last(images), (images > 0.5).float()).backward()
+        optimizer.step()
+
+
 train_words()
 train_translation()
 train_reviews()
 train_table()
 train_latent()
+train_pixels()

@@ -59,7 +59,10 @@ class Run:
     def _write(self, relative, content):
         path = self.root / relative
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
+        # As the agent does it: a file that can be read is whole.
+        temporary = self.root / "temporary"
+        temporary.write_bytes(content)
+        temporary.replace(path)
 
 
 @pytest.fixture
