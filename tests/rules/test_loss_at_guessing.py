@@ -109,9 +109,49 @@ def test_what_learns_or_may_stay_there(trained, name):
 def test_too_few_steps(trained):
     verdict = trained(training_of(at_random, count=99)).verdict(LossAtGuessing())
     assert (verdict.findings, verdict.not_for_it) == ([], ["LossAtGuessing"])
-    (unjudged,) = trained(training_of(at_random, count=104), every=6).verdict(LossAtGuessing()).not_judged
+    (unjudged,) = trained(training_of(at_random, count=130), every=40).verdict(LossAtGuessing()).not_judged
     assert unjudged.reason == "it takes 20 saved training steps to judge"
     assert unjudged.too_few_steps
+
+
+def test_few_saved_steps_and_the_loss_of_every_step(trained):
+    (found,) = trained(training_of(at_random, count=150), every=10).findings(LossAtGuessing())
+    assert (found.first_step, found.last_step, found.steps, found.every_step) == (0, 140, 141, True)
+    assert trained(training_of(can_be_learned, rate=0.5, count=150), every=10).findings(LossAtGuessing()) == []
+
+
+def test_the_loss_of_every_step_may_be_another_one(trained):
+    def halved(y, t):
+        return functional.cross_entropy(y, t) / 2
+
+    assert len(trained(training_of(at_random, halved, count=150), every=10).verdict(LossAtGuessing()).not_judged) == 1
+
+
+def deep(labels, rate):
+    def training(capture):
+        parts = [part for _ in range(5) for part in (nn.Linear(32, 32), nn.ReLU())]
+        model = nn.Sequential(nn.Linear(6, 32), nn.ReLU(), *parts, nn.Linear(32, CLASSES))
+        capture(model)
+        optimizer = torch.optim.Adam(model.parameters(), rate)
+        for _ in range(300):
+            x = torch.randn(ROWS, 6)
+            optimizer.zero_grad()
+            functional.cross_entropy(model(x), labels(x)).backward()
+            optimizer.step()
+
+    return training
+
+
+def test_a_learning_rate_that_overwrites_the_weights_is_the_cause(trained):
+    (found,) = trained(deep(can_be_learned, 0.3), every=2).findings(LossAtGuessing())
+    assert "learning rate is far too high" in found.cause
+    assert found.evidence["update"] > 0.05
+
+
+def test_it_is_not_the_cause_of_labels_at_random(trained):
+    (found,) = trained(deep(at_random, 1e-4), every=10).findings(LossAtGuessing())
+    assert "learning rate is far too high" not in found.cause
+    assert trained(deep(can_be_learned, 3e-3), every=10).findings(LossAtGuessing()) == []
 
 
 def test_models_of_a_search_are_judged_one_by_one(trained):
