@@ -37,6 +37,7 @@ from smd_agent.mxnet.every_step import EveryStep
 from smd_agent.mxnet.hybridized import GraphTap, watch_tracing
 from smd_agent.mxnet.loss_blocks import LossBlocks
 from smd_agent.mxnet.lost_loads import loads
+from smd_agent.mxnet.partial_loads import partial_loads
 from smd_agent.mxnet.plain_access import is_sparse, name_of, values_of
 from smd_agent.mxnet.saved_step import SavedStep
 from smd_agent.mxnet.step_counter import Counters, TrackedBlock
@@ -85,6 +86,7 @@ class Hook(FrameworkHook):
         self.steps.on_end, self.steps.on_going_on = self.every_step.ended, self.every_step.went_on
         updates.install()
         loads.install()
+        partial_loads.install()
         self.recorder.requests.stopper = updates
         backward_calls.install()
         watch_tracing()

@@ -36,10 +36,16 @@ class _State(Enum):
 
 
 class _Loads:
-    """The parameters of the process that were loaded."""
+    """The parameters of the process that were loaded.
+
+    Attributes:
+        states: what has become of each.
+        notes_all: whether a parameter that the program sets is noted too if it was not loaded.
+    """
 
     def __init__(self) -> None:
         self.states: WeakIdentityMap[Parameter, _State] = WeakIdentityMap()
+        self.notes_all = False
         self._unwatch: Callable[[], None] | None = None
 
     def install(self) -> None:
@@ -69,7 +75,7 @@ class _Loads:
 
     def _wrap_set_data(self, original: Function) -> Function:
         def set_data(parameter: Any, *args: Any, **kwargs: Any) -> Any:
-            if self.states.get(parameter) is not None:
+            if self.notes_all or self.states.get(parameter) is not None:
                 self.states.set(parameter, _State.REPLACED)
             return original(parameter, *args, **kwargs)
 

@@ -26,6 +26,7 @@ from smd_agent.mxnet.arrays import is_symbolic
 from smd_agent.mxnet.hook import Hook
 from smd_agent.mxnet.hybridized import watch_tracing
 from smd_agent.mxnet.lost_loads import loads
+from smd_agent.mxnet.partial_loads import partial_loads
 from smd_agent.mxnet.plain_access import block_of, can_be_trained, own_parameters, parameters_of
 from smd_agent.mxnet.step_counter import TrackedBlock
 from smd_agent.mxnet.trainer_watch import updates
@@ -60,6 +61,7 @@ class BlockFinder(ModelFinder[Block, TrackedBlock, Hook]):
         watch_tracing()
         updates.install()
         loads.install()
+        partial_loads.install()
         why = "a Trainer knows what is trained"
         replace(Trainer, "__init__", self._wrap_init, why=why, then=self._trainer_made)
         self._watch_calls()

@@ -31,6 +31,7 @@ from smd_agent.mxnet.loss_targets import LossTargets
 from smd_agent.mxnet.losses import Losses
 from smd_agent.mxnet.lost_loads import LostLoads
 from smd_agent.mxnet.model_inputs import ModelInputs
+from smd_agent.mxnet.partial_loads import NothingGiven
 from smd_agent.mxnet.plain_access import is_sparse, parameters_of
 from smd_agent.mxnet.ports import TrainedBlocks
 from smd_agent.mxnet.reached_parameters import has_unused_gradient
@@ -80,6 +81,7 @@ class StepProbes(Probes):
                 DiscardedGradients(usage, gradients),
                 AveragedLosses(usage, trainers.title_of),
                 LostLoads(usage),
+                NothingGiven(writer),
                 InputDigests(writer, fact_adapters.digest_of),
                 ModelInputs(usage),
                 LayerModes(usage),

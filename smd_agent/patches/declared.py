@@ -287,6 +287,7 @@ _MXNET = (
         "what is loaded and initialized again is lost",
         ALWAYS,
     ),
+    Declared(("mxnet.gluon.Block.load_parameters",), "a load that gives a block nothing is told of", ALWAYS),
     Declared(("mxnet.autograd.backward",), _BACKWARD, ALWAYS),
     Declared(("mxnet.nd.NDArray.backward",), _BACKWARD, ALWAYS),
     Declared(("mxnet.gluon.HybridBlock._get_graph",), "a traced graph shows where the inner blocks are in it", ALWAYS),

@@ -44,14 +44,19 @@ def _cross_validation(given: Mapping[str, Any]) -> Training[Any]:
 
 def _kept(given: Mapping[str, Any]) -> dict[str, Any]:
     names = ("dtrain", "obj", "early_stopping_rounds", "maximize", "callbacks", "xgb_model")
-    return {**{name: given.get(name) for name in names}, "num_boost_round": given.get("num_boost_round", _ROUNDS)}
+    kept = {name: given.get(name) for name in names}
+    rounds = {"num_boost_round": given.get("num_boost_round", _ROUNDS), "told_rounds": "num_boost_round" in given}
+    return {**kept, **rounds, "params": _parameters(given)}
+
+
+def _parameters(given: Mapping[str, Any]) -> dict[str, Any]:
+    params = given.get("params")
+    pairs = [tuple(elements_of(pair)) for pair in elements_of(params)] or [*pairs_in(params)]
+    return {text_of(pair[0], place): pair[1] for place, pair in enumerate(pairs) if len(pair) == 2}
 
 
 def _hyperparameters(given: Mapping[str, Any]) -> Mapping[str, Any]:
-    params = given.get("params")
-    pairs = [tuple(elements_of(pair)) for pair in elements_of(params)] or [*pairs_in(params)]
-    named = {text_of(pair[0], place): pair[1] for place, pair in enumerate(pairs) if len(pair) == 2}
-    return {**named, "num_boost_round": given.get("num_boost_round", _ROUNDS)}
+    return {**_parameters(given), "num_boost_round": given.get("num_boost_round", _ROUNDS)}
 
 
 TARGETS = {"xgboost.training.train": _train, "xgboost.training.cv": _cross_validation}

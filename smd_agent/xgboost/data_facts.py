@@ -16,6 +16,7 @@ from xgboost.callback import EarlyStopping, LearningRateScheduler
 from smd_agent.framework.plain_access import attribute, is_a
 from smd_agent.xgboost.directions import watched
 from smd_agent.xgboost.plain_access import is_same
+from smd_agent.xgboost.unread_parameters import unread
 
 # Objectives of two classes that weigh the labels of 1 by ``scale_pos_weight``.
 _WEIGHED = ("binary:logistic", "binary:logitraw", "reg:logistic")
@@ -33,7 +34,7 @@ def data_facts_of(
 
     Args:
         call: arguments of ``xgboost.train`` or ``xgboost.cv``: ``dtrain``, and if they were given ``obj``, ``evals``,
-            ``early_stopping_rounds``, ``callbacks``, ``num_boost_round``, ``xgb_model``.
+            ``early_stopping_rounds``, ``callbacks``, ``num_boost_round``, ``xgb_model``, ``params``, ``told_rounds``.
         model: after its first round.
         log: by evaluation set and metric, what was evaluated.
 
@@ -50,16 +51,20 @@ def data_facts_of(
         how many rounds there are to be.
         Of each metric that early stopping goes by ``monitor/<metric>/largest_wins``, how many callbacks take its
         largest value for the best one, and ``smallest_wins``, how many the smallest one.
+        Of each parameter that XGBoost does not read ``unread/<name>/<meant>/default_holds``, 1, if it is
+        known which one was meant.
     """
     data = call["dtrain"]
     facts: dict[str, float] = {"rows": data.num_row(), "features": data.num_col()}
-    learner = json.loads(model.save_config())["learner"]
+    config = json.loads(model.save_config())
+    learner = config["learner"]
     if call.get("obj") is None:
         objective = learner["objective"]
         labels = np.asarray(data.get_label())
         facts |= {**_of_labels(data, labels, objective), **_of_classes(data, labels, objective)}
     found = {f"labels/train/{name}": number for name, number in facts.items()}
     found |= {f"rounds/train/{name}": number for name, number in _of_rounds(learner, call).items()}
+    found |= {f"unread/{name}/{meant}/default_holds": 1 for name, meant in unread(call, config)}
     return {**found, **_of_evaluation(data, call), **_of_monitors(call, log)}
 
 

@@ -270,14 +270,14 @@ def known_of_training(written):
     xgboost = pytest.importorskip("xgboost")
     from smd_agent.xgboost.data_facts import data_facts_of
 
-    of_call = ("early_stopping_rounds", "num_boost_round", "xgb_model", "callbacks")
+    of_call = ("early_stopping_rounds", "num_boost_round", "xgb_model", "callbacks", "told_rounds")
 
     def make(parameters, rows, labels, **told):
         evaluated = {name: of for name, of in told.items() if name not in of_call}
         data = xgboost.DMatrix(rows, label=labels)
         sets = [(xgboost.DMatrix(*of), name) for name, of in evaluated.items()]
         booster = xgboost.train({"nthread": 1, **parameters}, data, 1, evals=sets, verbose_eval=False)
-        call = {"dtrain": data, "evals": sets, **{name: told.get(name) for name in of_call}}
+        call = {"dtrain": data, "evals": sets, "params": parameters, **{name: told.get(name) for name in of_call}}
         run = written(data_facts="^data_facts/")
         numbers = {f"data_facts/{name}": [number] for name, number in data_facts_of(call, booster).items()}
         run.step(smd.modes.GLOBAL, **numbers, **{"test-rmse": [1.0]})

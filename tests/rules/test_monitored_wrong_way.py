@@ -13,7 +13,7 @@ from smd_agent.rules.judging import Judging
 
 LARGE_IS_GOOD = (
     *("val_acc", "val_accuracy", "sparse_categorical_accuracy", "val_auc_1", "eval_f1", "val/dice", "test-mAP", "R2"),
-    *("val_top_5_accuracy", "mean_iou", "eval_rougeL", "valid.recall"),
+    *("val_top_5_accuracy", "mean_iou", "eval_rougeL", "valid.recall", "qwk", "val-qwk", "valid gini"),
 )
 SMALL_IS_GOOD = ("val_loss", "loss", "eval_loss", "val/loss_epoch", "RMSE", "val_binary_cross_entropy", "eval_wer")
 UNKNOWN = ("score", "val_neg_loss", "iou_loss", "accuracy_error", "elbo", "monitor", "neg_mean_squared_error")

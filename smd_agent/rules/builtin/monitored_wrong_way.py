@@ -12,6 +12,7 @@ _LARGE = {
     *("acc", "accuracy", "auc", "auroc", "auprc", "roc", "ap", "map", "f1", "fbeta", "precision", "recall"),
     *("sensitivity", "specificity", "iou", "miou", "dice", "jaccard", "r2", "bleu", "rouge", "rougel"),
     *("rouge1", "rouge2", "meteor", "ndcg", "mrr", "kappa", "mcc", "psnr", "ssim", "reward", "profit", "revenue"),
+    *("qwk", "gini", "spearman", "pearson", "rsquared", "f1score", "bacc", "aucpr", "prauc", "rocauc", "sharpe"),
 }
 _SMALL = {
     *("loss", "error", "err", "mse", "mae", "rmse", "mape", "msle", "perplexity", "ppl", "nll", "logloss"),

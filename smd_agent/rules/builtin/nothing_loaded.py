@@ -1,4 +1,4 @@
-"""NothingLoaded: a ``load_state_dict(strict=False)`` of which a module got nothing, or little."""
+"""NothingLoaded: a ``load_state_dict(strict=False)`` of which a module got nothing, or little; the same of Gluon."""
 
 from __future__ import annotations
 
@@ -16,12 +16,14 @@ class NothingLoaded(BuiltInRule):
 
     Adapters of which all are taken, a head that differs, and a module that gets all that it has out of more, are none.
     Nor is a load that is followed by another one, of the same module or a part of it, by which it gets something.
+
+    Of Gluon it is a ``load_parameters(allow_missing=True, ignore_extra=True)`` of which a block got nothing.
     """
 
     meaning = "strict=False has loaded none of the names, or less than half both of the given and of the module's own"
     brings = {"parameters": {}}
     evidence = {
-        "given": "how many names were given to load_state_dict",
+        "given": "how many names were given to load_state_dict, or are in the file of load_parameters",
         "own": "how many names the module has",
         "loaded": "how many of its own were loaded",
     }
@@ -42,7 +44,7 @@ class NothingLoaded(BuiltInRule):
                 numbers,
                 severity=Severity.PROBLEM if nothing else Severity.WARNING,
                 cause=_cause(told),
-                advice=_advice(told) or self.advice,
+                advice=_advice(told) or (_GLUON if told["is_gluon"] else self.advice),
                 short="" if nothing else "less than half loaded: {}",
             )
 
@@ -52,28 +54,35 @@ def _cause(told: dict[str, Any]) -> str:
     cause = f"{how_many} of the {told['own']} names of the module was among the {told['given']} that were loaded"
     if told["not_taken"] and told["missing"]:
         cause += f": they are such as {', '.join(told['not_taken'])}, and it has such as {', '.join(told['missing'])}"
-    return f"{cause}. With strict=False that raises no error, and the rest keeps the values that it had"
+    allowed = "allow_missing=True and ignore_extra=True" if told["is_gluon"] else "strict=False"
+    return f"{cause}. With {allowed} that raises no error, and the rest keeps the values that it had"
 
 
 def _advice(told: dict[str, Any]) -> str:
     """Return what to do about names that differ in what they begin with; else nothing."""
     for given in told["not_taken"]:
         for own in told["missing"]:
-            if given.endswith(f".{own}"):
+            if told["is_gluon"]:
+                if own.endswith(f".{given}"):
+                    return f"Load the file into the part {own.removesuffix(given)[:-1]} of the block; {_LEAVE_OUT}"
+            elif given.endswith(f".{own}"):
                 prefix = given.removesuffix(own)
                 return f"Take {prefix} off the names first, as by name.removeprefix({prefix!r}); {_LOOK}"
-            if own.endswith(f".{given}"):
+            elif own.endswith(f".{given}"):
                 return f"Put {own.removesuffix(given)} in front of the names, or load into that part; {_LOOK}"
     return ""
 
 
 _LOOK = "and look at what load_state_dict returns"
+_LEAVE_OUT = "without ignore_extra=True, names that do not fit raise an error"
+_GLUON = f"Load a file that the same block has saved, or into the part that has saved it; {_LEAVE_OUT}"
 
 
 def _parsed(text: str) -> dict[str, Any] | None:
     try:
         told = json.loads(text)
         numbers = {key: int(told[key]) for key in _NUMBERS}
-        return {**numbers, **{key: [str(name) for name in told[key]] for key in ("not_taken", "missing")}}
+        names = {key: [str(name) for name in told[key]] for key in ("not_taken", "missing")}
+        return {**numbers, **names, "is_gluon": told.get("by") == "load_parameters"}
     except (ValueError, KeyError, TypeError):
         return None

@@ -50,6 +50,13 @@ with tempfile.NamedTemporaryFile() as file:
     net.save_parameters(file.name)
     net.load_parameters(file.name)
 net.initialize(force_reinit=True)
+part, whole = nn.Sequential(), nn.Sequential()
+part.add(nn.Dense(3, in_units=4))
+part.initialize()
+whole.add(part)
+with tempfile.NamedTemporaryFile() as file:
+    part.save_parameters(file.name)
+    whole.load_parameters(file.name, allow_missing=True, ignore_extra=True)
 trainer = gluon.Trainer(net.collect_params(), "sgd")
 for _ in range(3):
     with autograd.record():

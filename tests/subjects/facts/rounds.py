@@ -5,5 +5,5 @@ import xgboost
 
 rng = np.random.default_rng(0)
 train, test = (xgboost.DMatrix(rng.random((60, 4)), label=np.arange(60) % 2) for _ in range(2))
-settings = {"objective": "binary:logistic", "nthread": 1}
+settings = {"objective": "binary:logistic", "nthread": 1, "learningrate": 0.1}
 xgboost.train(settings, train, 4, evals=[(train, "train"), (test, "test")], early_stopping_rounds=2, verbose_eval=False)
