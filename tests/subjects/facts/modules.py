@@ -53,7 +53,7 @@ class Reviews(nn.Module):
         self.last = nn.Linear(8, 2)
 
     def forward(self, tokens):
-        return self.last(self.encoder(self.embedding(tokens)).mean(1))
+        return self.last(self.encoder(self.embedding(tokens), src_key_padding_mask=tokens == 0).mean(1))
 
 
 class Table(nn.Module):
