@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 from harness.padded_rows import TOKENS, Net, loss_of
+from torch import nn
+from torch.nn import functional
 
 from smd_agent.rules import AccumulationWeights
 from smd_agent.rules.finding import Severity
@@ -75,6 +77,68 @@ def test_means_that_are_divided_twice(trained):
     assert found.evidence == {"factor": 1 / 16, "passes": 4}
     assert found.severity is Severity.WARNING
     assert "twice" in found.cause
+
+
+LOSSES = {
+    "squares": nn.MSELoss(),
+    "sizes": functional.l1_loss,
+    "smooth": nn.SmoothL1Loss(),
+    "huber": functional.huber_loss,
+    "logits": lambda out, y: functional.binary_cross_entropy_with_logits(out, (y > 0).float()),
+    "yes and no": lambda out, y: functional.binary_cross_entropy(out.sigmoid(), (y > 0).float()),
+}
+
+
+def numbers_trained(loss_of, passes=4, count=4):
+    """A training on numbers; ``loss_of`` gives the loss of a batch from what the model says and the target."""
+
+    def training(capture):
+        net = nn.Linear(6, 1)
+        capture(net)
+        optimizer = torch.optim.SGD(net.parameters(), 0.01)
+        for _ in range(count):
+            for _ in range(passes):
+                loss_of(net(torch.randn(8, 6)), torch.randn(8, 1)).backward()
+            optimizer.step()
+            optimizer.zero_grad()
+
+    return training
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_a_loss_of_numbers_that_is_divided_twice(trained, name):
+    run = trained(numbers_trained(lambda out, y: LOSSES[name](out, y) / 4 / 4))
+    (found,) = run.findings(AccumulationWeights())
+    assert found.evidence == {"factor": 1 / 16, "passes": 4}
+    assert (found.severity, "twice" in found.cause) == (Severity.WARNING, True)
+
+
+def as_a_trainer(out, y):
+    """As a function of a library that divides too."""
+    loss = functional.mse_loss(out, y) * 0.125
+    return (loss.float() * 0.125).squeeze()
+
+
+def test_as_many_passes_as_are_not_all_looked_at(trained):
+    (found,) = trained(numbers_trained(as_a_trainer, passes=8)).findings(AccumulationWeights())
+    assert found.evidence == {"factor": 1 / 64, "passes": 8}
+
+
+WEIGHED = {
+    "once": lambda out, y: functional.mse_loss(out, y) / 4,
+    "not": lambda out, y: functional.mse_loss(out, y),
+    "a sum": lambda out, y: functional.mse_loss(out, y, reduction="sum") / 16,
+    "one of several": lambda out, y: (0.25 * functional.mse_loss(out, y) + 0.75 * functional.l1_loss(out, y)) / 4,
+    "beside one of the program": lambda out, y: (0.25 * functional.mse_loss(out, y) + 0.75 * out.pow(2).mean()) / 4,
+    "of labels, beside others": lambda out, y: (
+        (0.25 * functional.cross_entropy(torch.cat((out, -out), 1), (y[:, 0] > 0).long()) + out.abs().mean()) / 4
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WEIGHED)
+def test_losses_of_numbers_that_are_divided_once(trained, name):
+    assert trained(numbers_trained(WEIGHED[name])).verdict(AccumulationWeights()).findings == []
 
 
 def test_more_passes_than_losses_that_are_looked_at(trained):

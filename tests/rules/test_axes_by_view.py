@@ -157,6 +157,96 @@ def test_views_that_leave_the_classes_as_they_are(trained, name):
     assert (verdict.findings, verdict.problems) == ([], [])
 
 
+HEADS, TOKENS = 3, 9
+
+
+def by_product(q, k, v):
+    """Attention as programs write it, causal."""
+    length = q.shape[-2]
+    scores = q @ k.transpose(-2, -1) / q.shape[-1] ** 0.5
+    hidden = torch.ones(length, length, dtype=torch.bool).triu(1)
+    return scores.masked_fill(hidden, -torch.inf).softmax(-1) @ v
+
+
+def by_function(q, k, v):
+    return functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+
+
+class Attention(nn.Module):
+    """A model of tokens, or of numbers, whose heads ``split`` makes of (batch, length, width)."""
+
+    def __init__(self, split, attend=by_product, of_tokens=True, heads=HEADS):
+        super().__init__()
+        self.width = 2 * heads
+        self.first = nn.Embedding(TOKENS, self.width) if of_tokens else nn.Linear(WIDTH, self.width)
+        self.qkv, self.head = nn.Linear(self.width, 3 * self.width), nn.Linear(self.width, TOKENS)
+        self.split, self.attend = split, attend
+
+    def forward(self, x):
+        q, k, v = (self.split(one) for one in self.qkv(self.first(x)).chunk(3, -1))
+        out = self.attend(q, k, v)
+        return self.head(out.transpose(1, 2).reshape(BATCH, -1, self.width))
+
+
+def attention_trained(split, length=LENGTH, of_tokens=True, count=4, **told):
+    def training(capture):
+        model = Attention(split, of_tokens=of_tokens, **told)
+        capture(model)
+        optimizer = torch.optim.SGD(model.parameters(), 0.01)
+        for _ in range(count):
+            optimizer.zero_grad()
+            x = torch.randint(TOKENS, (BATCH, length)) if of_tokens else torch.randn(BATCH, length, WIDTH)
+            wanted = torch.randint(TOKENS, (BATCH, length))
+            functional.cross_entropy(model(x).transpose(1, 2), wanted).backward()
+            optimizer.step()
+
+    return training
+
+
+def cut_anew(x):
+    return x.reshape(BATCH, HEADS, -1, 2)
+
+
+MIXED_HEADS = {
+    "reshape": attention_trained(cut_anew),
+    "view": attention_trained(lambda x: x.contiguous().view(BATCH, HEADS, LENGTH, 2)),
+    "scaled": attention_trained(lambda x: cut_anew(x) * 2**-0.5),
+    "function": attention_trained(cut_anew, attend=by_function),
+    "numbers": attention_trained(cut_anew, of_tokens=False),
+}
+
+
+@pytest.mark.parametrize("name", MIXED_HEADS)
+def test_heads_by_a_view(trained, name):
+    (found,) = trained(MIXED_HEADS[name]).findings(AxesByView())
+    assert (found.tensor, found.steps) == ("usage/attention/0/heads_mixed", 2)
+    assert found.evidence == {"length": LENGTH}
+    assert "heads" in found.cause
+
+
+def moved(x):
+    return x.reshape(BATCH, -1, HEADS, 2).transpose(1, 2)
+
+
+RIGHT_HEADS = {
+    "moved": attention_trained(moved),
+    "moved and made whole": attention_trained(lambda x: moved(x).contiguous() * 2**-0.5),
+    "function": attention_trained(moved, attend=by_function),
+    "permuted": attention_trained(lambda x: x.unflatten(-1, (HEADS, 2)).permute(0, 2, 1, 3).clone()),
+    "numbers": attention_trained(moved, of_tokens=False),
+    "one head": attention_trained(lambda x: x.reshape(BATCH, 1, LENGTH, 2), heads=1),
+    # Windows of a sequence, each of which attends to itself.
+    "windows": attention_trained(lambda x: x.reshape(BATCH, 4, 3, 2 * HEADS)),
+    "as many heads as places": attention_trained(moved, length=HEADS),
+}
+
+
+@pytest.mark.parametrize("name", RIGHT_HEADS)
+def test_heads_that_are_moved(trained, name):
+    verdict = trained(RIGHT_HEADS[name]).verdict(AxesByView())
+    assert (verdict.findings, verdict.problems) == ([], [])
+
+
 def test_probabilities_for_labels_are_not_looked_at(trained):
     def soft(scores, target):
         return functional.cross_entropy(scores, torch.rand(scores.shape))

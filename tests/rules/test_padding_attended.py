@@ -182,6 +182,72 @@ def test_padding_that_is_hidden_or_is_none(trained, name):
     assert (verdict.findings, verdict.problems) == ([], [])
 
 
+def turned(layers, x, padding):
+    """With the mask of transformers, in which True shows a place."""
+    return layers(x, src_key_padding_mask=~padding)
+
+
+# No row is full: of one all of whose places are hidden attention makes nan.
+PADDED = (4, 5, 6, 7, 8, 9, 12, LENGTH - 1)
+UPSIDE_DOWN = {
+    "encoder": {"attend": turned},
+    "padding_idx": {"attend": turned, "padding_idx": PAD},
+    "by floats": {
+        "attend": lambda layers, x, padding: layers(
+            x, src_key_padding_mask=torch.zeros(SIZE, LENGTH).masked_fill(~padding, -torch.inf)
+        )
+    },
+    "attention": {
+        "attend": lambda layers, x, padding: attended(layers, x, padding, key_padding_mask=~padding),
+        "make": attention(),
+    },
+    "little padding": {"attend": turned, "given": lambda: rows((LENGTH - 2,) * SIZE)},
+    "tokens in time": {
+        "attend": lambda layers, x, padding: layers(x, src_key_padding_mask=~padding.t()),
+        "make": lambda: layer(batch_first=False),
+        "given": lambda: rows(PADDED).t().contiguous(),
+        "pick": lambda out, padding: out[0],
+    },
+    "with a mask of pairs": {
+        "attend": lambda layers, x, padding: layers(
+            x, torch.zeros(LENGTH, LENGTH, dtype=torch.bool), src_key_padding_mask=~padding
+        )
+    },
+}
+
+
+@pytest.mark.parametrize("name", UPSIDE_DOWN)
+def test_a_mask_that_is_upside_down(trained, name):
+    run = trained(training_of(**{"given": lambda: rows(PADDED), **UPSIDE_DOWN[name]}))
+    (found,) = run.findings(PaddingAttended())
+    assert (found.severity, found.first_step, found.steps) == (Severity.WARNING, 2, 2)
+    assert "upside down" in found.cause
+    assert "Turn the mask" in found.advice
+
+
+BESIDE_UPSIDE_DOWN = {
+    "right": hidden,
+    "right, causal": lambda layers, x, padding: layers(
+        x, torch.ones(LENGTH, LENGTH, dtype=torch.bool).triu(1), src_key_padding_mask=padding
+    ),
+    "hides nothing, causal": lambda layers, x, padding: layers(
+        x, torch.ones(LENGTH, LENGTH, dtype=torch.bool).triu(1), src_key_padding_mask=torch.zeros_like(padding)
+    ),
+    "hides words at random": lambda layers, x, padding: layers(
+        x, src_key_padding_mask=padding | (torch.rand(padding.shape) < 0.5) & (torch.arange(LENGTH) > 0)
+    ),
+    "shows the first word too": lambda layers, x, padding: layers(
+        x, src_key_padding_mask=~padding & (torch.arange(LENGTH) > 0)
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BESIDE_UPSIDE_DOWN)
+def test_masks_that_are_not_upside_down(trained, name):
+    run = trained(training_of(BESIDE_UPSIDE_DOWN[name], given=lambda: rows(PADDED)))
+    assert run.verdict(PaddingAttended()).findings == []
+
+
 class Bert(nn.Module):
     """An encoder with the arguments and the configuration of one of transformers."""
 
@@ -255,6 +321,12 @@ RIGHT_BERTS = {
 def test_an_encoder_that_is_used_rightly(trained, name):
     verdict = trained(RIGHT_BERTS[name]).verdict(PaddingAttended())
     assert (verdict.findings, verdict.problems) == ([], [])
+
+
+def test_an_encoder_whose_mask_is_upside_down(trained):
+    call = training_of_bert(lambda bert, tokens: bert(tokens, (tokens == PAD).long()), given=lambda: rows(PADDED))
+    (found,) = trained(call).findings(PaddingAttended())
+    assert "upside down" in found.cause
 
 
 def test_as_much_as_it_takes(trained):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 
 import pytest
 import torch
@@ -133,6 +134,85 @@ def test_how_far_the_length_may_be_from_the_updates(trained, length, findings):
 def test_the_shortest_schedule(trained, length, findings):
     by_epoch = stepped(functools.partial(cosine, length=length), "epoch", epochs=2, batches=length // 2)
     assert len(trained(by_epoch).findings(ScheduleNotReached())) == findings
+
+
+WARM = 25
+
+
+def warmed(step, warm, length):
+    return (step + 1) / warm if step < warm else max(0.0, (length - step) / (length - warm))
+
+
+def of_closure(optimizer, length=UPDATES):
+    return lr_scheduler.LambdaLR(optimizer, lambda step: warmed(step, WARM, length))
+
+
+def of_attribute(optimizer, length=UPDATES):
+    settings = type("Settings", (), {})()
+    settings.total, settings.size = length, 16
+    return lr_scheduler.LambdaLR(optimizer, lambda step: warmed(step, WARM, settings.total))
+
+
+def of_default(optimizer, length=UPDATES):
+    def falling(step, total=length):
+        return 1 - step / total
+
+    return lr_scheduler.LambdaLR(optimizer, falling)
+
+
+def of_method(optimizer, length=UPDATES):
+    class Plan:
+        def __init__(self):
+            self.total = length
+
+        def at(self, step):
+            return 0.5 * (1 + math.cos(math.pi * step / self.total))
+
+    return lr_scheduler.LambdaLR(optimizer, Plan().at)
+
+
+def of_part(optimizer, length=UPDATES):
+    return lr_scheduler.LambdaLR(optimizer, functools.partial(warmed, warm=WARM, length=length))
+
+
+FUNCTIONS = (of_closure, of_attribute, of_default, of_method, of_part)
+
+
+@pytest.mark.parametrize("make", FUNCTIONS)
+def test_a_function_that_is_stepped_once_an_epoch(trained, make):
+    (found,) = trained(stepped(make, "epoch")).findings(ScheduleNotReached())
+    assert found.evidence == {"schedule_length": UPDATES, "schedule_steps": EPOCHS - 1, "updates": UPDATES}
+
+
+@pytest.mark.parametrize("make", FUNCTIONS)
+@pytest.mark.parametrize("by, length", [("batch", UPDATES), ("batch", 10 * UPDATES), ("epoch", 2 * UPDATES)])
+def test_a_function_that_is_not_as_long_as_the_updates(trained, make, by, length):
+    run = trained(stepped(functools.partial(make, length=length), by))
+    assert run.findings(ScheduleNotReached()) == []
+
+
+def in_updates(epoch, length=UPDATES, batches=BATCHES):
+    """A schedule over updates, which is told of epochs and knows how long these are."""
+    return max(0.0, 1 - epoch * batches / length)
+
+
+def warm_in_updates(epoch, warm=2 * BATCHES, length=UPDATES):
+    return min(1.0, (epoch + 1) * BATCHES / warm)
+
+
+FUNCTIONS_OF_EPOCHS = {
+    "in updates": in_updates,
+    "warm-up": warm_in_updates,
+    "steps": lambda epoch, every=UPDATES: 0.1 ** (epoch // every),
+    "epochs": lambda epoch, epochs=EPOCHS: 1 - epoch / epochs,
+    "half, then all": lambda epoch, warm=2, updates=UPDATES: 0.5 if epoch < warm else 1.0,
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS_OF_EPOCHS)
+def test_functions_of_epochs(trained, name):
+    run = trained(stepped(lambda optimizer: lr_scheduler.LambdaLR(optimizer, FUNCTIONS_OF_EPOCHS[name]), "epoch"))
+    assert run.findings(ScheduleNotReached()) == []
 
 
 ENDLESS = {

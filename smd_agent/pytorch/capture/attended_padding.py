@@ -1,16 +1,18 @@
 """Attention over rows of tokens that end in padding: whether anything hides the padding from it.
 
-``usage/layer/<name>/<fact>``, of the step's first call of an attention of ``torch.nn`` to itself without a causal mask,
-or of an encoder of transformers, such as BERT, that is trained, as far as it is given what an ``Embedding`` has made of
-as many rows and places:
+``usage/layer/<name>/<fact>``, of the step's first call of an attention of ``torch.nn`` to itself, or of an encoder of
+transformers, such as BERT, that is trained, as far as it is given what an ``Embedding`` has made of as many rows and
+places; of one with a causal mask only if it has a mask of the places of each row, too:
 
-``padding_read``  1 if no mask hides anything, and a gradient comes to the padding, so that the loss depends on it;
-                  else 0. Nothing where the embedding is not trained.
+``padding_read``  without a causal mask: 1 if no mask hides anything, and a gradient comes to the padding, so that the
+                  loss depends on it; else 0. Nothing where the embedding is not trained.
 ``rows``          how many rows are looked at: 64.
 ``padded_rows``   how many of them end in padding (``capture.token_padding``), all in the same token, which is the
                   embedding's ``padding_idx`` if it has one; the last 256 tokens are looked at.
 ``padding``       how many tokens of padding these end in, on average.
 ``span``          by how many tokens the longest row is longer than the shortest one.
+``padding_alone`` where there is a mask of the places of each row, with or without a causal one, and rows are padded: 1
+                  if in each of these it hides every token and shows all padding, else 0.
 """
 
 from __future__ import annotations
@@ -84,12 +86,14 @@ class _Attending:
     Attributes:
         sizes: how many rows and places it is given.
         memory: where the tokens are, if it is given these themselves.
-        shows_all: whether its mask hides nothing; None if it has none.
+        hidden: which places of each row its mask hides; None if it has none.
+        sees_all: whether nothing else hides places.
     """
 
     sizes: tuple[int, int]
     memory: int | None
-    shows_all: torch.Tensor | None
+    hidden: torch.Tensor | None
+    sees_all: bool = True
 
 
 class AttendedPadding(CalledModules, domain=INPUTS, doing="looking at whether padding is hidden from attention"):
@@ -176,8 +180,12 @@ class AttendedPadding(CalledModules, domain=INPUTS, doing="looking at whether pa
                 continue
             tokens, read = (one.tokens.t(), one.read.t()) if is_swapped else (one.tokens, one.read)
             numbers = token_padding.reading(tokens, read, one.padding)
-            if attending.shows_all is not None:
-                numbers["padding_read"] = numbers["padding_read"] * attending.shows_all
+            hidden = attending.hidden
+            if hidden is not None:
+                numbers["padding_read"] = numbers["padding_read"] * ~hidden.any()
+                numbers |= token_padding.hiding(tokens, hidden, one.padding)
+            if not attending.sees_all:
+                del numbers["padding_read"]
             return numbers
         return {}
 
@@ -195,21 +203,22 @@ def _are_rows(tokens: Any) -> bool:
 
 
 def _of_attention(layer: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> _Attending | None:
-    """The rows that an attention looks at; None if that is another sequence, or is hidden by a mask of places."""
+    """The rows that an attention looks at; None if that is another sequence, or only a mask of pairs hides places."""
     query: Any = args[0] if args else kwargs.get("query")
     if not is_a(query, torch.Tensor) or query.dim() != DIMENSIONS:
         return None
     key: Any = args[1] if len(args) > 1 else kwargs.get("key")
-    if id(key) != id(query) or kwargs.get("is_causal"):
+    if id(key) != id(query):
         return None
-    if (args[_MASK] if len(args) > _MASK else kwargs.get("attn_mask")) is not None:
-        return None
+    pairs = args[_MASK] if len(args) > _MASK else kwargs.get("attn_mask")
+    sees_all = pairs is None and not kwargs.get("is_causal")
     rows, places = query.shape[:2] if own_dict(layer).get("batch_first") is True else (query.shape[1], query.shape[0])
     mask: Any = args[_PADDING_MASK] if len(args) > _PADDING_MASK else kwargs.get("key_padding_mask")
     if mask is None:
-        return _Attending((rows, places), None, None)
+        return _Attending((rows, places), None, None) if sees_all else None
     # A mask of floats is added: what is 0 hides nothing.
-    return _Attending((rows, places), None, ~(mask.detach() != 0).any()) if _can_be_read(mask) else None
+    is_known = _can_be_read(mask) and tuple(mask.shape) == (rows, places)
+    return _Attending((rows, places), None, mask.detach() != 0, sees_all) if is_known else None
 
 
 def _of_encoder(layer: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> _Attending | None:
@@ -223,9 +232,9 @@ def _of_encoder(layer: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) ->
     rows, places = tokens.shape
     if mask is None:
         return _Attending((rows, places), tokens.data_ptr(), None)
-    if not _can_be_read(mask) or mask.dim() != AXES:
+    if not _can_be_read(mask) or mask.shape != tokens.shape:
         return None
-    return _Attending((rows, places), tokens.data_ptr(), (mask.detach() != 0).all())
+    return _Attending((rows, places), tokens.data_ptr(), mask.detach() == 0)
 
 
 def _can_be_read(mask: Any) -> bool:

@@ -18,10 +18,12 @@ from typing import Any
 
 import torch
 
-_VIEWS = {"ReshapeAliasBackward0", "UnsafeViewBackward0", "ViewBackward0"}
+VIEWS = {"ReshapeAliasBackward0", "UnsafeViewBackward0", "ViewBackward0"}
+"""What gives other sizes to the same numbers in the same order."""
+
 # What leaves numbers in the order that they have.
 _SAME_ORDER = {
-    *_VIEWS,
+    *VIEWS,
     *("AliasBackward0", "CloneBackward0", "LogSoftmaxBackward0", "SqueezeBackward0", "SqueezeBackward1"),
     *("SqueezeBackward2", "ToCopyBackward0", "UnsqueezeBackward0"),
 }
@@ -48,7 +50,7 @@ def _before_views(node: Any) -> tuple[list[int], str]:
     """The first sizes that tell elements from classes, empty where no view has changed any; and what has made them."""
     before: list[int] = []
     while node is not None and node.name() in _SAME_ORDER:
-        if node.name() in _VIEWS and len(node._saved_self_sym_sizes) >= _FEWEST_AXES:
+        if node.name() in VIEWS and len(node._saved_self_sym_sizes) >= _FEWEST_AXES:
             before = [int(size) for size in node._saved_self_sym_sizes]
         node = node.next_functions[0][0]
     return before, "" if node is None else node.name()

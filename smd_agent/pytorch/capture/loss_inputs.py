@@ -19,8 +19,12 @@ Of these, and of ``binary_cross_entropy_loss``, in training:
 ``loss``                      what the function has returned, by label.
 ``guess``, ``least``          see ``framework.loss_guesses``.
 ``rare_weight``, ``imbalance``  see there.
-``factor``                    of a mean over classes without weights: what it is multiplied by until a backward pass
-                              starts, which is the gradient that the pass gives to it.
+
+Of these, and of the losses of numbers that follow, where they are means without weights, in training:
+
+``factor``                    what it is multiplied by until a backward pass starts, which is the gradient that the pass
+                              gives to it.
+``alone``                     1 if the pass starts from it and from nothing else, but for such factors; else 0.
 
 Of ``mse_loss``, ``l1_loss``, ``smooth_l1_loss`` and ``huber_loss``:
 
@@ -41,11 +45,12 @@ from smd_agent.framework import loss_facts
 from smd_agent.framework.label_counts import LabelCounts
 from smd_agent.framework.loss_guesses import LossGuesses
 from smd_agent.framework.plain_access import is_a
-from smd_agent.framework.step_events import LossCall, StepEnd, on
+from smd_agent.framework.step_events import BeforeBackward, LossCall, StepEnd, on
 from smd_agent.framework.training_facts import LOOKED_AT
 from smd_agent.framework.usage import Usage, UsageProbe
-from smd_agent.pytorch.arrays import has_memory
+from smd_agent.pytorch.arrays import has_memory, tensors_in
 from smd_agent.pytorch.capture import class_axes, target_reach
+from smd_agent.pytorch.capture.loss_scaling import Node, identity
 from smd_agent.pytorch.own_operations import fence, without_gradients
 from smd_agent.pytorch.tracing import graph_task, is_opaque
 
@@ -61,7 +66,8 @@ _ARGUMENTS = {
     _OF_LOGITS: ("input", "target", "weight", "pos_weight", "reduction"),
     "binary_cross_entropy_loss": ("input", "target", "weight", "reduction"),
     _OF_COUNTS: ("input", "target", "log_input"),
-    **dict.fromkeys((_OF_DISTRIBUTIONS, *_OF_NUMBERS), ("input", "target")),
+    _OF_DISTRIBUTIONS: ("input", "target"),
+    **dict.fromkeys(_OF_NUMBERS, ("input", "target", "reduction")),
 }
 
 # How a loss is reduced, as its function is told it.
@@ -86,6 +92,9 @@ _SOME_VALUES = {
     *("GatherBackward0", "IndexBackward0", "NarrowBackward0", "SelectBackward0", "SliceBackward0", "SplitBackward0"),
     "UnbindBackward0",
 }
+# What multiplies a loss, and how many of such nodes are looked at.
+_MULTIPLIED = {*SAME_VALUES, "DivBackward0", "MulBackward0"}
+_FACTORS = 16
 OPAQUE_NODES = ("CompiledFunctionBackward",)
 """What does not show what it computes."""
 
@@ -103,6 +112,9 @@ class LossInputs(UsageProbe, domain=LOSS_FACTS, doing="looking at what a loss is
         self._guesses = guesses
         self._calls: dict[str, int] = {}
         self._factors: dict[str, torch.Tensor] = {}
+        # By the nodes of the losses that no backward pass has reached yet.
+        self._means: dict[Node, str] = {}
+        self._alone: set[str] = set()
 
     @on(LossCall)
     @without_gradients
@@ -129,6 +141,8 @@ class LossInputs(UsageProbe, domain=LOSS_FACTS, doing="looking at what a loss is
     def _facts(self, name: str, function: str, given: dict[str, Any], loss: Any) -> dict[str, Any]:
         values, target = given["input"], given["target"]
         if function in _OF_NUMBERS:
+            if _can_be_read(loss) and given.get("reduction", _MEAN) == _MEAN:
+                self._take_factor(name, loss)
             return _of_numbers(values, target)
         if function == _OF_DISTRIBUTIONS:
             # Along any axis, so that the sum of what they are logarithms of tells nothing.
@@ -155,6 +169,8 @@ class LossInputs(UsageProbe, domain=LOSS_FACTS, doing="looking at what a loss is
     def _of_yes_and_no(self, name: str, given: dict[str, Any], loss: torch.Tensor) -> dict[str, Any]:
         target, weight = given["target"], given.get("pos_weight")
         columns = loss_facts.columns(target)
+        if given.get("reduction", _MEAN) == _MEAN and weight is None:
+            self._take_factor(name, loss)
         if weight is None:
             return {**_by_label(loss, given, target.numel()), **self._guesses.of_yes_and_no(name, columns)}
         return self._guesses.of_weighed_yes(name, columns, weight.detach()) if _can_be_read(weight) else {}
@@ -184,12 +200,29 @@ class LossInputs(UsageProbe, domain=LOSS_FACTS, doing="looking at what a loss is
 
         if loss.grad_fn is not None:
             handle = loss.grad_fn.register_prehook(take)
+            self._means[identity(loss.grad_fn)] = name
+
+    @on(BeforeBackward)
+    def before_backward(self, backward: BeforeBackward) -> None:
+        """A backward pass is about to start: perhaps from one of these losses alone."""
+        starts = [*tensors_in(backward.tensors)]
+        node: Any = starts[0].grad_fn if len(starts) == 1 else None
+        for _ in range(_FACTORS):
+            if node is None:
+                return
+            name = self._means.get(identity(node))
+            if name is not None:
+                self._alone.add(name)
+                return
+            behind_it = [source for source, _ in node.next_functions if source is not None]
+            node = behind_it[0] if len(behind_it) == 1 and node.name() in _MULTIPLIED else None
 
     @on(StepEnd)
     def close(self, _: StepEnd) -> None:
         """Save what the backward passes of the step have given."""
         for name, factor in self._factors.items():
-            self._usage.save(f"loss/{name}", {"factor": factor})
+            self._usage.save(f"loss/{name}", {"factor": factor, "alone": float(name in self._alone)})
+        self._means.clear()
 
 
 def _can_be_read(tensor: Any) -> bool:

@@ -2,6 +2,8 @@
 
 ``usage/optimizer/<title>/schedule_length``  how many there are.
 ``usage/optimizer/<title>/schedule_steps``   how many of them were made before the step's update.
+``usage/optimizer/<title>/schedule_factor``  where the length is only the largest whole number that a function refers
+                                             to: by what that multiplies the rate of the step's update.
 """
 
 from __future__ import annotations
@@ -36,4 +38,6 @@ class ScheduleFacts(UsageProbe, domain=SETTINGS, doing="looking at the schedule 
         schedule = schedules.of(update.optimizer)
         if schedule is not None:
             numbers = {"schedule_length": schedule.length, "schedule_steps": schedule.steps}
+            if schedule.factor is not None:
+                numbers["schedule_factor"] = schedule.factor
             self._usage.save(f"optimizer/{title}", numbers)

@@ -60,10 +60,7 @@ def reading(tokens: torch.Tensor, read: torch.Tensor, token: int | None) -> dict
         token: that of the padding, if it is known.
     """
     tokens, read = tokens[:ROWS, -PLACES:], read[:ROWS, -PLACES:]
-    at_end, padded = _padded(tokens)
-    if token is not None:
-        padded = padded & (tokens[:, -1] == token)
-    inside = at_end & padded[:, None]
+    inside, padded = _inside(tokens, token)
     lengths = inside.sum(1)
     return {
         "rows": tokens.shape[0],
@@ -72,6 +69,31 @@ def reading(tokens: torch.Tensor, read: torch.Tensor, token: int | None) -> dict
         "span": lengths.max() - lengths.min(),
         "padding_read": (inside & read).any().to(torch.float32),
     }
+
+
+def hiding(tokens: torch.Tensor, hidden: torch.Tensor, token: int | None) -> dict[str, Any]:
+    """The fact whether a mask shows nothing but the padding; none where the rows are longer than what is looked at.
+
+    Args:
+        tokens: of shape (rows, places), of which there are three at least.
+        hidden: which of them a mask hides.
+        token: that of the padding, if it is known.
+    """
+    if tokens.shape[1] > PLACES:
+        return {}
+    tokens, hidden = tokens[:ROWS], hidden[:ROWS]
+    inside, padded = _inside(tokens, token)
+    # In each padded row: hidden is what is no padding.
+    is_upside_down = ((hidden != inside) | ~padded[:, None]).all() & (_by_one_token(tokens, padded) > 0)
+    return {"padding_alone": is_upside_down.to(torch.float32)}
+
+
+def _inside(tokens: torch.Tensor, token: int | None) -> tuple[torch.Tensor, torch.Tensor]:
+    """The places of the padding, and which rows are padded: by this token, if one is known."""
+    at_end, padded = _padded(tokens)
+    if token is not None:
+        padded = padded & (tokens[:, -1] == token)
+    return at_end & padded[:, None], padded
 
 
 def _padded(tokens: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:

@@ -5,13 +5,16 @@ the program makes the hook itself, it is looked for among all objects, once for 
 
 The length is known of ``OneCycleLR``, ``CosineAnnealingLR``, ``LinearLR`` and ``PolynomialLR``, of a ``SequentialLR``
 that ends with one of these, and of a ``LambdaLR`` as transformers makes it. In a class that is derived from these it
-may mean something else.
+may mean something else. Of any other ``LambdaLR`` the largest whole number is taken that its function refers to, which
+need not be the length: a factor comes with it, by which the schedule shows how far it has come.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Callable
+from types import FunctionType, MethodType
 from typing import Any, NamedTuple
 
 from torch.optim import lr_scheduler
@@ -36,10 +39,12 @@ class Schedule(NamedTuple):
 
     length: how many steps it has.
     steps: how many of them were made.
+    factor: where the length is only a number that the function of a schedule refers to: by what the rate is multiplied.
     """
 
     length: float
     steps: float
+    factor: float | None = None
 
 
 class Schedules:
@@ -71,7 +76,11 @@ class Schedules:
         if scheduler is None:
             return None
         length, steps = length_of(scheduler), _number(own_dict(scheduler).get("last_epoch"))
-        return None if length is None or steps is None else Schedule(length, steps)
+        factor = None
+        if length is None and type(scheduler) is lr_scheduler.LambdaLR:
+            length, factor = _largest_number(scheduler), _factor(optimizer)
+            length = None if factor is None else length
+        return None if length is None or steps is None else Schedule(length, steps, factor)
 
 
 schedules = Schedules()
@@ -96,6 +105,44 @@ def _length_by_function(functions: list[Any]) -> float | None:
     if functions and type(functions[0]) is functools.partial:
         return _number(dict(pairs_of(functions[0].keywords)).get(_OF_TRANSFORMERS))
     return None
+
+
+def _largest_number(scheduler: Any) -> float | None:
+    """The largest whole number that the function of a schedule refers to; None where there is none, or no function."""
+    functions = [*elements_of(own_dict(scheduler).get("lr_lambdas"))]
+    function = functions[0] if functions else None
+    found: list[Any] = []
+    if type(function) is functools.partial:
+        found += [*function.args, *(value for _, value in pairs_of(function.keywords))]
+        function = function.func
+    if type(function) is MethodType:
+        found.append(function.__self__)
+        function = function.__func__
+    if type(function) is FunctionType:
+        found += _referred(function)
+        names = function.__code__.co_names
+        found += [own_dict(one).get(name) for one in found for name in names if type(one) not in (int, float)]
+    return _number(max((one for one in found if type(one) is int), default=None))
+
+
+def _referred(function: FunctionType) -> list[Any]:
+    """What a function has of variables outside it, and as defaults of its arguments."""
+    known: dict[str, Any] = function.__globals__
+    found = [known[name] for name in function.__code__.co_names if name in known]
+    found += [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
+    for cell in function.__closure__ or ():
+        with contextlib.suppress(ValueError):
+            # One that is not filled yet has nothing.
+            found.append(cell.cell_contents)
+    return found
+
+
+def _factor(optimizer: Any) -> float | None:
+    """The rate of an optimizer's first group, by the one that its schedule has begun with."""
+    groups = [*elements_of(own_dict(optimizer).get("param_groups"))]
+    first = dict(pairs_of(groups[0])) if groups else {}
+    rate, begun = _number(first.get("lr")), _number(first.get("initial_lr"))
+    return rate / begun if rate is not None and begun else None
 
 
 def _number(value: Any) -> float | None:

@@ -25,7 +25,8 @@ class AccumulationWeights(UsageInARow):
     means have the same factor. Where batches have different numbers of such targets, those of a batch with few weigh
     more than those of a batch with many, and the update is another than that of one large batch.
 
-    It also finds means that are divided by the number of passes twice, which is a warning.
+    It also finds means that are divided by the number of passes twice, which is a warning: of any loss that is a mean,
+    where the backward passes start from it and nothing else.
     """
 
     meaning = "an update adds up means over different numbers of targets, each with the same factor"
@@ -55,7 +56,7 @@ class AccumulationWeights(UsageInARow):
         passes = max((numbers.get("passes", 0.0) for numbers in numbers_of(step, "optimizer").values()), default=0.0)
         by_function: dict[str, list[Numbers]] = {}
         for of, numbers in numbers_of(step, self.kind).items():
-            if "factor" in numbers and numbers.get("labels"):
+            if "factor" in numbers:
                 by_function.setdefault(of.rpartition("_")[0], []).append(numbers)
         for function, calls in by_function.items():
             self._has_any = True
@@ -63,18 +64,19 @@ class AccumulationWeights(UsageInARow):
 
     def _compare(self, step: StepView, function: str, calls: list[Numbers], passes: float) -> None:
         """Look at the calls of one function, of which the first ones of a step are known."""
-        counts = [numbers["labels"] for numbers in calls]
+        counts = [numbers.get("labels", 0.0) for numbers in calls]
         fewest, most = min(counts), max(counts)
         is_accumulated = 1 < len(calls) <= passes and _are_alike(calls, "factor") and _are_alike(calls, "classes")
         # Of batches that are merely smaller, as the last one of an epoch is, no label is ignored.
         leaves_out = any(numbers.get("ignored") for numbers in calls)
-        is_divided_twice = is_accumulated and abs(calls[0]["factor"] * passes**2 - 1) <= _NOISE
+        is_alone = all(numbers.get("alone", 1.0) for numbers in calls)
+        is_divided_twice = is_accumulated and is_alone and abs(calls[0]["factor"] * passes**2 - 1) <= _NOISE
         if self.row(f"{function} twice", is_divided_twice) >= self.patience:
             evidence = {"factor": calls[0]["factor"], "passes": passes}
             tensor = f"{USAGE}{function}_0/factor"
             self.found(step, tensor, evidence, severity=Severity.WARNING, cause=_TWICE, advice=_ONCE)
             return
-        differs = is_accumulated and leaves_out and most >= self.ratio * fewest
+        differs = is_accumulated and leaves_out and most >= self.ratio * fewest > 0
         is_much = self.row(f"{function} much", differs and most >= self.much * fewest) >= self.patience
         if self.row(function, differs) >= self.patience:
             evidence = {"fewest": fewest, "most": most, "passes": passes}

@@ -47,7 +47,7 @@ class FutureVisible(UsageInARow):
         """Look at the targets of a step, and at all its attention."""
         layers = numbers_of(step, _LAYER)
         of_layers = [numbers for numbers in layers.values() if "masked" in numbers]
-        self._attention = of_layers or [*numbers_of(step, _WRITTEN).values()]
+        self._attention = of_layers or [one for one in numbers_of(step, _WRITTEN).values() if "masked" in one]
         super().take(step)
 
     def look_at(self, step: StepView, of: str, numbers: Numbers) -> None:

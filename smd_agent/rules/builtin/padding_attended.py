@@ -6,6 +6,15 @@ from smd_agent.rules.built_in import Severity
 from smd_agent.rules.parameters import Parameter, number
 from smd_agent.rules.usage import Fault, Numbers, UsageInARow
 
+_FEWEST = 2
+_ALONE = (
+    "The mask is upside down: it hides the tokens from attention and shows the padding, so that no token sees another"
+)
+_TURNED = (
+    "Turn the mask: True hides a place in key_padding_mask and src_key_padding_mask of torch.nn, so (tokens == pad) or"
+    " ~mask; in attention_mask of transformers 1 shows it"
+)
+
 
 class PaddingAttended(UsageInARow):
     """Attention that is given rows of tokens which end in padding, and no mask that hides it.
@@ -21,7 +30,7 @@ class PaddingAttended(UsageInARow):
     share = Parameter(number, 0.25, "part of the rows that are padded, at least")
     padding = Parameter(number, 4.0, "elements of padding that a padded row ends in on average, at least")
     kind = "layer"
-    facts = ("padding_read",)
+    facts = ("padding_read", "padding_alone")
     severity = Severity.WARNING
     evidence = {
         "rows": "how many rows were looked at",
@@ -38,6 +47,8 @@ class PaddingAttended(UsageInARow):
 
     def fault(self, of: str, numbers: Numbers) -> Fault | None:
         """Return what is wrong with one layer."""
-        least = max(self.share * numbers["rows"], 2)
+        if numbers.get("padding_alone") == 1 and numbers["padded_rows"] >= _FEWEST:
+            return Fault(cause=_ALONE, advice=_TURNED)
+        least = max(self.share * numbers["rows"], _FEWEST)
         is_padded = numbers["padded_rows"] >= least and numbers["padding"] >= self.padding
-        return Fault() if numbers["padding_read"] == 1 and is_padded and numbers["span"] > 1 else None
+        return Fault() if numbers.get("padding_read") == 1 and is_padded and numbers["span"] > 1 else None

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 
 from smd_agent.rules.built_in import TRAINING, ModeKeys, Place, Severity, StepView
 from smd_agent.rules.parameters import Parameter, number, whole
 from smd_agent.rules.series_view import LEARNING_RATE, LOSS, SeriesView
 from smd_agent.rules.usage import Numbers, RuleOfUsage
 
+# A warm-up that has not come further at the end has hardly begun; nor has a fall of the rate that has left so much.
+_WARM, _LEFT = 0.5, 0.8
 _NEVER = "The schedule is as long as the training has updates, and is never stepped"
 
 
@@ -18,6 +21,10 @@ class ScheduleNotReached(RuleOfUsage):
     It is judged once the run has ended, by the updates since the first step that was saved. A run that ended early has
     made as many steps as updates, and one whose schedule counts epochs has many more updates than that is long. The
     number of updates has to be about the length: else a training by epochs that ended early would look the same.
+
+    Of a function that multiplies the rate, such as LambdaLR's, the length is the largest whole number that it refers
+    to. It has to be the number of updates, but for one, and the rate has to show that the schedule has hardly begun: it
+    only rises, and stays below half of what was set, or it only falls, and by a fifth at most.
     """
 
     meaning = "a schedule has about as many steps as there were updates, and few of them were made when the run ended"
@@ -68,6 +75,8 @@ class ScheduleNotReached(RuleOfUsage):
             # The program has made another one for a training that comes later.
             known = self._schedules[of, step.mode] = _Schedule(step.place, length, made)
         known.last, known.made = step.place, made
+        if "schedule_factor" in numbers:
+            known.factors.append(numbers["schedule_factor"])
         known.steps += 1
 
     def end(self) -> None:
@@ -95,7 +104,8 @@ class ScheduleNotReached(RuleOfUsage):
         seen = schedule.last.step - schedule.first.step
         return (
             schedule.length >= self.shortest
-            and abs(updates - schedule.length) <= self.margin * schedule.length
+            and abs(updates - schedule.length) <= (1 if schedule.factors else self.margin * schedule.length)
+            and (not schedule.factors or _shows_its_begin(schedule.factors))
             and 2 * seen >= updates
             and schedule.made <= self.share * schedule.length
             and schedule.made - schedule.made_at_first <= self.share * seen
@@ -111,3 +121,12 @@ class _Schedule:
         self.made_at_first = self.made = made
         self.steps = 0
         self.found_at: Place | None = None
+        self.factors: list[float] = []
+
+
+def _shows_its_begin(factors: list[float]) -> bool:
+    """Tell whether a rate only rises and is still low, or only falls and is still high."""
+    first, last = factors[0], factors[-1]
+    rises = all(one <= other for one, other in pairwise(factors))
+    falls = all(one >= other for one, other in pairwise(factors))
+    return (rises and 0 <= first < last <= _WARM) or (falls and 0 < _LEFT * first <= last < first)
