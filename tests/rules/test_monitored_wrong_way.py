@@ -7,6 +7,7 @@ import pytest
 from harness.runner import Runner
 
 from smd_agent.analysis.trial import create_trial
+from smd_agent.core.modes import ModeKeys
 from smd_agent.rules import MonitoredWrongWay
 from smd_agent.rules.finding import Severity
 from smd_agent.rules.judging import Judging
@@ -135,3 +136,58 @@ else:
     found = judging.verdict().findings
     assert [one.tensor for one in found] == [expected] * (expected is not None)
     assert all("EarlyStopping(rounds, maximize=" in one.advice for one in found)
+
+
+COURSES = {
+    # Values by evaluation set, and whether it is noted.
+    "grows": ({"own": [0, 0, 1, 2, 3], "other": [0, 1, 1, 2, 2]}, True),
+    "falls for trained rows": ({"own": [3, 2, 2, 1, 0], "other": [0, 1, 1, 2, 3]}, False),
+    "falls for others": ({"own": [0, 1, 1, 2, 2], "other": [3, 2, 2, 1, 0]}, False),
+    "smaller later": ({"own": [1, 2, 0, 3, 3], "other": [0, 1, 1, 2, 2]}, False),
+    "the same": ({"own": [1, 1, 1, 1, 1], "other": [2, 2, 2, 2, 2]}, False),
+    "trained rows alone": ({"own": [0, 1, 1, 2, 2]}, False),
+}
+
+
+def rounds(run, metric, courses, way="smallest_wins", times=2, **more):
+    for number in range(5 * times):
+        facts = {f"data_facts/monitor/{metric}/{way}": 1, "data_facts/labels/train/rows": 90}
+        facts |= {f"data_facts/evaluation/{name}/training_rows": float(name == "own") for name in courses}
+        values = {f"{name}-{metric}": values[number // times] for name, values in courses.items()}
+        numbers = {**(facts if number == 0 else {}), **values, **more}
+        run.step(ModeKeys.GLOBAL, **{name: np.float64(value) for name, value in numbers.items()})
+
+
+@pytest.fixture
+def boosted(written):
+    return written(data_facts="^data_facts/", metrics="^(own|other)-")
+
+
+@pytest.mark.parametrize("name", COURSES)
+def test_a_metric_whose_name_tells_nothing(boosted, name):
+    courses, is_noted = COURSES[name]
+    rounds(boosted, "my_metric", courses)
+    found = boosted.ended().findings(MonitoredWrongWay())
+    assert [one.tensor for one in found] == ["data_facts/monitor/my_metric/smallest_wins"] * is_noted
+    assert all(one.severity is Severity.NOTE and "takes the first round" in one.cause for one in found)
+
+
+@pytest.mark.parametrize(
+    "metric, told",
+    [
+        *(("my_metric", {"way": "largest_wins"}), ("my_metric", {"times": 1}), ("wrong_loss", {})),
+        *(("mlogloss", {}), ("neg_gain", {})),
+    ],
+)
+def test_courses_that_are_not_judged(boosted, metric, told):
+    rounds(boosted, metric, COURSES["grows"][0], **told)
+    assert boosted.ended().findings(MonitoredWrongWay()) == []
+
+
+def test_each_training_has_its_own_course(boosted):
+    courses = COURSES["grows"][0]
+    # What another training makes of the metric later is not of this one.
+    rounds(boosted, "my_metric", courses)
+    rounds(boosted, "rmse", {"own": [3, 2, 1, 1, 1], "other": [3, 2, 1, 1, 1]}, **{"own-my_metric": -5.0})
+    (found,) = boosted.ended().findings(MonitoredWrongWay())
+    assert found.first_step == 0

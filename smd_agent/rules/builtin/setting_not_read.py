@@ -36,8 +36,8 @@ class SettingNotRead(RuleOfData):
             self.evidence_of(rounds) if meant == _ROUNDS else {},
             # A last training may do without, after another one has told how many rounds there are to be.
             severity=Severity.NOTE if meant == _STOPPING else None,
-            cause=(_ARGUMENT if is_argument else _PARAMETER).format(name, meant),
-            advice=(_GIVE_ARGUMENT if is_argument else _GIVE_PARAMETER).format(meant),
+            cause=f"XGBoost reads no parameter {name}. {_argument(meant) if is_argument else _parameter(meant)}",
+            advice=_give(meant) if is_argument else f"Write it {meant}",
         )
 
     def take(self, step: StepView) -> None:
@@ -46,9 +46,13 @@ class SettingNotRead(RuleOfData):
         self._has_any = self._has_any or bool(step.names(self.collection))
 
 
-_ARGUMENT = (
-    "XGBoost reads no parameter {}. It is an argument of train and cv, {}, which is not given: its default holds"
-)
-_PARAMETER = "XGBoost reads no parameter {}. The name that it knows, {}, is not given: its default holds"
-_GIVE_ARGUMENT = "Give {}=... to xgboost.train or xgboost.cv itself, beside the parameters"
-_GIVE_PARAMETER = "Write it {}"
+def _argument(name: str) -> str:
+    return f"It is an argument of train and cv, {name}, which is not given: its default holds"
+
+
+def _parameter(name: str) -> str:
+    return f"The name that it knows, {name}, is not given: its default holds"
+
+
+def _give(name: str) -> str:
+    return f"Give {name}=... to xgboost.train or xgboost.cv itself, beside the parameters"
