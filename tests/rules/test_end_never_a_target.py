@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from harness.padded_rows import END, PAD, SIZE, loss_of, training_of
+from harness.padded_rows import END, PAD, SIZE, Net, loss_of, training_of
 
 from smd_agent.rules import EndNeverATarget
 from smd_agent.rules.finding import Severity
@@ -61,6 +61,63 @@ def few_rows(net, x):
 )
 def test_by_what_counts(trained, step, finds):
     assert len(trained(training_of(step, end=PAD)).findings(EndNeverATarget())) == finds
+
+
+STOP = 2
+
+
+class Config:
+    """The configuration of a model of transformers."""
+
+    def __init__(self, end):
+        self.eos_token_id = end
+
+
+def stopped(end=PAD, lengths=(9, 10, 11, 13), multiple=1, more=0, config=PAD):
+    """A training on rows that all end in a full stop, then in this token; padded to the longest row of each batch."""
+
+    def training(capture):
+        net = Net()
+        net.config = Config(config)
+        capture(net)
+        optimizer = torch.optim.SGD(net.parameters(), 0.01)
+        for longest in lengths:
+            size = -(-(longest + more) // multiple) * multiple
+            x = torch.full((SIZE, size), PAD)
+            for row, length in zip(x, (4, 5, 6, 7, longest - 1, longest), strict=True):
+                row[: length - 2] = torch.randint(3, 11, (length - 2,))
+                row[length - 2], row[length - 1] = STOP, end
+            optimizer.zero_grad()
+            cut(net, x).backward()
+            optimizer.step()
+
+    return training
+
+
+def test_the_end_is_the_padding_and_a_full_stop_stands_before_it(trained):
+    (found,) = trained(stopped()).findings(EndNeverATarget())
+    assert (found.severity, found.tensor) == (Severity.WARNING, "usage/target/cross_entropy_loss_0/padded_1")
+
+
+def test_batches_of_one_length(trained):
+    """Rows with an end that the model does not know of may look the same, where they are padded by one."""
+    for training in (stopped(lengths=(10,) * 5), stopped(end=END, lengths=(10,) * 5, more=1)):
+        (found,) = trained(training).findings(EndNeverATarget())
+        assert found.severity is Severity.NOTE
+
+
+ENDED = {
+    "by another token": stopped(end=END, config=END),
+    "by another token than the model has": stopped(end=END),
+    "by another token than the model has, padded to several": stopped(end=END, multiple=16),
+    "by another token, padded to a multiple": stopped(end=END, lengths=(15, 23, 31, 39, 15), multiple=8),
+    "by a token that is not known": stopped(config=None),
+}
+
+
+@pytest.mark.parametrize("name", ENDED)
+def test_rows_that_end_in_a_token_of_their_own(trained, name):
+    assert trained(ENDED[name]).verdict(EndNeverATarget()).findings == []
 
 
 def test_as_much_as_it_takes(trained):

@@ -18,6 +18,8 @@ the target may go on, be it flattened or without the first or the first two elem
 ``padding_counts_k``  the share of these whose target counts: it is neither ignored nor below 0.
 ``end_counts_k``      the share of padded rows in which the first element of the padding is such a target.
 ``same_end_k``        1 if the element before the padding is the same in all of them, else 0.
+``padding_ends_k``    of a model of transformers: 1 if each row ends in the token that ends sequences by the model's
+                      configuration, the longest row in a single one; else 0.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ size fits best.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from itertools import zip_longest
 from types import FunctionType
@@ -17,7 +18,7 @@ from typing import Any, NamedTuple
 import torch
 
 from smd_agent.framework.loss_targets import Target
-from smd_agent.framework.plain_access import in_class
+from smd_agent.framework.plain_access import attribute, in_class, own_dict
 from smd_agent.framework.token_padding import PLACES, ROWS
 from smd_agent.pytorch.arrays import has_memory, tensors_in
 from smd_agent.pytorch.capture import token_padding
@@ -49,10 +50,12 @@ class Sequences:
 
     def __init__(self) -> None:
         self._found: list[_Sequence] = []
+        self._end: int | None = None
 
     def take(self, model: Any, inputs: Any) -> None:
         """Remember those of a call of a model: positional arguments, and those by keyword."""
         self._found = []
+        self._end = _end_of(model)
         for name, one in _given(model, inputs):
             is_sequence = one.dim() == AXES and is_whole(one) and has_memory(one)
             if is_sequence and not any(one.data_ptr() == other.begins for other in self._found):
@@ -79,7 +82,8 @@ class Sequences:
         if ignored is not None and ignored >= 0:
             values = values.to(torch.int64).masked_fill(values == ignored, -1)
         numbers: dict[str, Any] = {"sequences": several} if several > 1 else {}
-        looks = (_next,) if several > 1 else (_next, _distinct, *((_ends,) if target.is_plain else ()))
+        ends = functools.partial(_ends, end=self._end)
+        looks = (_next,) if several > 1 else (_next, _distinct, *((ends,) if target.is_plain else ()))
         for axis in range(AXES):
             for facts in looks:
                 numbers |= {f"{name}_{axis}": number for name, number in facts(found[0], values, axis).items()}
@@ -89,6 +93,13 @@ class Sequences:
 def is_whole(tensor: torch.Tensor) -> bool:
     """True if the elements of a tensor are integers."""
     return not (tensor.is_floating_point() or tensor.is_complex() or tensor.dtype is torch.bool)
+
+
+def _end_of(model: Any) -> int | None:
+    """The token that ends a sequence, as a model of transformers has it in its configuration."""
+    config = own_dict(model).get("config")
+    end = attribute(config, "eos_token_id") if config is not None else None
+    return end if type(end) is int else None
 
 
 def _given(model: Any, inputs: Any) -> Iterator[tuple[str, torch.Tensor]]:
@@ -145,14 +156,14 @@ def _distinct(sequence: _Sequence, target: torch.Tensor, axis: int) -> dict[str,
     return {"same": shares[0], "second": shares[1], "distinct": count}
 
 
-def _ends(sequence: _Sequence, target: torch.Tensor, axis: int) -> dict[str, Any]:
+def _ends(sequence: _Sequence, target: torch.Tensor, axis: int, end: int | None) -> dict[str, Any]:
     """The facts of the padding of rows, as far as the target has their size."""
     whole = _along(target, sequence.shape, axis, 1) if sequence.shape[axis] > 2 else None
     if whole is None:
         return {}
     tokens = sequence.ends[axis]
     rows = whole if axis else whole.t()
-    return token_padding.ends(tokens, rows[: tokens.shape[0], 1 - tokens.shape[1] :])
+    return token_padding.ends(tokens, rows[: tokens.shape[0], 1 - tokens.shape[1] :], end)
 
 
 def _places(part: torch.Tensor, axis: int, count: int) -> list[torch.Tensor]:

@@ -13,14 +13,16 @@ import torch
 from smd_agent.framework.token_padding import PLACES, ROWS
 
 
-def ends(tokens: torch.Tensor, targets: torch.Tensor) -> dict[str, Any]:
+def ends(tokens: torch.Tensor, targets: torch.Tensor, end: int | None = None) -> dict[str, Any]:
     """The facts of the ends of rows by name, of shape ().
 
     Args:
         tokens: of shape (rows, places), of which there are three at least.
         targets: of shape (rows, places - 1): at each place the next token, or a negative number where none counts.
+        end: the token that ends a sequence, if it is known.
     """
     at_end, padded = _padded(tokens)
+    own = {} if end is None else {"padding_ends": _is_end(tokens, at_end, end)}
     count = _by_one_token(tokens, padded)
     counts = targets >= 0
     # At these places the row goes over into its end, and is in it.
@@ -34,7 +36,14 @@ def ends(tokens: torch.Tensor, targets: torch.Tensor) -> dict[str, Any]:
         "padding_counts": (inside & counts).sum() / inside.sum().clamp(min=1),
         "end_counts": (over & counts).sum() / over.sum().clamp(min=1),
         "same_end": (before_first == before_most).to(torch.float32),
+        **own,
     }
+
+
+def _is_end(tokens: torch.Tensor, at_end: torch.Tensor, end: int) -> torch.Tensor:
+    """1 if each row ends in the token of the end, and the longest one in a single one; else 0."""
+    fewest = at_end.sum(1).min()
+    return ((tokens[:, -1] == end).all() & (fewest == 1)).to(torch.float32)
 
 
 def padding(tokens: torch.Tensor, fitting: torch.Tensor | None = None) -> dict[str, Any]:

@@ -126,7 +126,7 @@ def _largest_number(scheduler: Any) -> float | None:
 
 
 def _referred(function: FunctionType) -> list[Any]:
-    """What a function has of variables outside it, and as defaults of its arguments."""
+    """The values of variables outside a function, and the defaults of its arguments."""
     known: dict[str, Any] = function.__globals__
     found = [known[name] for name in function.__code__.co_names if name in known]
     found += [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]

@@ -17,6 +17,8 @@ class Words(nn.Module):
         self.lstm = nn.LSTM(8, 8)
         self.attention = nn.MultiheadAttention(8, 2)
         self.last = nn.Linear(8, 9)
+        # As a model of transformers has it.
+        self.config = type("Config", (), {"eos_token_id": 2})()
 
     def forward(self, tokens):
         found, _ = self.lstm(self.embedding(tokens))
