@@ -78,7 +78,9 @@ class TorchCapture(KerasCapture):
             guard.say_once((self.writer, "jit_compile"), line)
             return
         patch = self.installed.patch
-        patch(self._keras.layers.Layer, "__call__", self._around_layer, why="it is seen what layers are given and return")
+        patch(
+            self._keras.layers.Layer, "__call__", self._around_layer, why="it is seen what layers are given and return"
+        )
         patch(type(self.model), "compute_loss", self._around_loss, why="batch_loss and labels are saved")
         base = self._keras.optimizers.Optimizer
         patch(definer(base, "apply"), "apply", self._around_apply, why="it is seen what optimizers update")

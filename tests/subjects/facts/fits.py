@@ -29,3 +29,4 @@ tokens = keras.Sequential([layers.Input((4,), dtype="int32"), layers.Embedding(9
 fit(tokens, softmax, (9 * X).astype("int32") % 3, "sgd", (9 * X).astype("int32"))
 reader = keras.Sequential([layers.Input((4,), dtype="int32"), layers.Embedding(9, 3), layers.GRU(3), layers.Dense(3)])
 fit(reader, softmax, Y, "sgd", (9 * X).astype("int32"))
+fit(keras.Sequential([layers.Input((4, 1)), layers.GRU(3), layers.Dense(3)]), softmax, Y, "sgd", X[..., None])
