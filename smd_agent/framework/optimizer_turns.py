@@ -174,6 +174,11 @@ class UpdateRounds:
         known = [(one.last, one.optimizer()) for one in [*self._candidates.values()]]
         return any(made < before and one is not None and is_its(one) for made, one in known)
 
+    def has_updated(self, is_its: Callable[[Any], bool]) -> bool:
+        """True if an optimizer of which this is true has updated its parameters."""
+        known = [one.optimizer() for one in [*self._members.values()]]
+        return any(one is not None and is_its(one) for one in known)
+
     def _awaits(self, member: _Member, updates: int) -> bool:
         """True if a round in which there have been so many updates in all goes on until this one has updated."""
         if member.optimizer() is None or member.thread != get_ident():

@@ -6,7 +6,7 @@
                               and whether the update was ``skipped``, 0 or 1.
 ``input_digest/<model>_<i>``  64 bits, int64, that tell apart what a model was called with in its i-th call of the step.
 ``parameters/<model>``        JSON text, what is known of each of the model's parameters.
-``loads/<class>``             JSON text, names that a load such as ``load_state_dict(strict=False)`` left out.
+``loads/<class>``             JSON text, what a load such as ``load_state_dict`` left out or could not change.
 ``usage/<what>/<fact>``       a number, how the program uses an optimizer, a model or a loss.
 ``line/<what>``               JSON text, the line of the program where it does so, see ``program_lines``.
 ``data_facts/<what>/<fact>``  a number of the training's labels or of an evaluation set; of XGBoost alone.

@@ -135,6 +135,11 @@ _PYTORCH = (
         ("torch.nn.Module.load_state_dict",), "a load that matches no name, and raises nothing, is told of", ALWAYS
     ),
     Declared(
+        ("torch.nn.Module.state_dict",),
+        "it is told of a state that is loaded, and has changed since it was taken",
+        ALWAYS,
+    ),
+    Declared(
         _named("torch.optim.lr_scheduler", "LRScheduler.__init__ SequentialLR.__init__"),
         "it is told how far the schedule of an optimizer has come",
         ALWAYS,

@@ -115,6 +115,7 @@ def _step_aside_for_script(torch: ModuleType) -> None:
 
 
 def _look_at_loads(torch: ModuleType) -> None:
+    from smd_agent.pytorch.model.kept_states import kept_states
     from smd_agent.pytorch.model.partial_loads import partial_loads
 
     def around(original: Function) -> Function:
@@ -125,6 +126,16 @@ def _look_at_loads(torch: ModuleType) -> None:
 
         return load_state_dict
 
+    def around_taking(original: Function) -> Function:
+        def state_dict(module: Any, *args: Any, **kwargs: Any) -> Any:
+            result = original(module, *args, **kwargs)
+            kept_states.taken(module, args, kwargs, result)
+            return result
+
+        return state_dict
+
+    why = "it is told of a state that is loaded, and has changed since it was taken"
+    replace(torch.nn.Module, "state_dict", around_taking, why=why)
     why = "a load that matches no name, and raises nothing, is told of"
     replace(torch.nn.Module, "load_state_dict", around, why=why)
 

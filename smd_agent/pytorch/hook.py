@@ -39,7 +39,9 @@ from smd_agent.pytorch.device.late_values import LateValues
 from smd_agent.pytorch.environment import facts
 from smd_agent.pytorch.model.first_call import FirstCall
 from smd_agent.pytorch.model.gone_models import GoneModels
+from smd_agent.pytorch.model.kept_states import kept_states
 from smd_agent.pytorch.model.known_models import KnownModels
+from smd_agent.pytorch.model.partial_loads import partial_loads
 from smd_agent.pytorch.model.step_counter import StepCounter, attach, detach
 from smd_agent.pytorch.model.tracked_module import TrackedModule
 from smd_agent.pytorch.model.wrappers import class_name, named_layers, unwrapped
@@ -82,7 +84,8 @@ class Hook(KnownModels):
         self.facts_told: dict[str, str] = {}
         self.loss_guesses = LossGuesses(torch)
         self.last_weights = LastWeights()
-        self.broken_at_end = self.last_weights.not_finite
+        kept_states.follow(updates)
+        self.broken_at_end = lambda: (*self.last_weights.not_finite(), *partial_loads.left())
         self.recorder.late = LateValues(self.recorder)
         graph_captures.follow(self.recorder)
         self.recorder.requests.stopper = Stopper()

@@ -92,6 +92,15 @@ class _Updates(ToldUpdates[UpdateListener]):
         self._told = False
         self._looked = False
 
+    @property
+    def step(self) -> int:
+        """The number of the training step that is under way, or was the last one."""
+        return self._position.train.step
+
+    def have_changed(self, parameter: torch.Tensor) -> bool:
+        """True if an optimizer that has this parameter has updated."""
+        return self.rounds.has_updated(lambda optimizer: id(parameter) in ids_of(optimizer))
+
     def follow(self, trained: Trained) -> None:
         """Have the updates that come end the steps of this hook, which has got a model."""
         self._trained = trained

@@ -18,7 +18,8 @@ from smd_agent.framework import training_facts as facts
 from smd_agent.framework.keras.plain_access import attribute
 from smd_agent.framework.model_inputs import Numbers, numbers_of, sample
 from smd_agent.framework.plain_access import is_a
-from smd_agent.framework.token_padding import PLACES, ROWS, padding
+from smd_agent.framework.sequence_layers import DIMENSIONS
+from smd_agent.framework.token_padding import PLACES, ROWS, of_steps, padding
 from smd_agent.framework.weight_changes import Moved, changes, part_of
 from smd_agent.tensorflow.arrays import to_array
 from smd_agent.tensorflow.types import KerasVariable, Variable
@@ -68,11 +69,12 @@ class Look:
                 yield i, numbers_of(sample(whole))
 
     def padding_of(self, given: Any) -> Numbers | None:
-        """The facts of the padding of an input; None of one that has no rows of tokens."""
-        if not given.dtype.is_integer or len(given.shape) != 2 or 0 in given.shape:
+        """The facts of the padding of an input; None of one that has no rows of tokens, or of steps of numbers."""
+        is_of_tokens = given.dtype.is_integer and len(given.shape) == 2
+        if 0 in given.shape or not (is_of_tokens or len(given.shape) == DIMENSIONS):
             return None
         found = to_array(given[:ROWS, -PLACES:])
-        return None if found is None else padding(found[0])
+        return None if found is None else (padding if is_of_tokens else of_steps)(found[0])
 
     def numbers_in(self, inputs: Sequence[Any]) -> Iterator[Any]:
         """The inputs that are floats or integers."""

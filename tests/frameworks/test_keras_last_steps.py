@@ -116,3 +116,39 @@ def test_a_mask_given_by_hand_is_one(out):
     last = layers.GRU(4)(layers.Embedding(TOKENS, 4)(tokens), mask=mask)
     folder = trained(out, keras.Model(tokens, layers.Dense(1)(last)), rows())
     assert findings(folder) == []
+
+
+def recordings(lengths=LENGTHS):
+    found = np.random.RandomState(0).randn(2 * ROWS, LENGTH, 3).astype("f4")
+    for row, length in zip(found, 2 * lengths, strict=True):
+        row[length:] = 0
+    return found
+
+
+def of_recordings(*stack):
+    return keras.Sequential([layers.Input((LENGTH, 3)), *stack, layers.Dense(1)])
+
+
+BEFORE = {"nothing": lambda: (), "layers": lambda: (layers.Dense(4), layers.LSTM(4, return_sequences=True))}
+
+
+@pytest.mark.parametrize("options", [{}, {"run_eagerly": True}])
+@pytest.mark.parametrize("name", BEFORE)
+def test_the_last_step_after_padding_of_numbers_is_found(out, name, options):
+    model = of_recordings(*BEFORE[name](), layers.GRU(4, name="reader"))
+    (found,) = findings(trained(out, model, recordings(), **options))
+    assert found.tensor == "usage/layer/reader/last_only"
+    assert (found.evidence["padded_rows"], found.evidence["steps"]) == (ROWS - 1, LENGTH)
+
+
+RIGHT_NUMBERS = {
+    "long": lambda: (of_recordings(layers.GRU(4)), recordings(ROWS * (LENGTH,))),
+    "a mask": lambda: (of_recordings(layers.Masking(), layers.GRU(4)), recordings()),
+    "read from the end": lambda: (of_recordings(layers.GRU(4, go_backwards=True)), recordings()),
+    "all as long": lambda: (of_recordings(layers.GRU(4)), recordings(ROWS * (LENGTH - 5,))),
+}
+
+
+@pytest.mark.parametrize("name", RIGHT_NUMBERS)
+def test_numbers_that_are_not_padded_or_masked_are_no_fault(out, name):
+    assert findings(trained(out, *RIGHT_NUMBERS[name]())) == []

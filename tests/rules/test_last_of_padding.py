@@ -256,6 +256,115 @@ def test_as_much_as_it_takes(trained):
     assert len(run.findings(LastOfPadding(share=0.125))) == 1
 
 
+def of_numbers(make, pick=last, length=LENGTH, **told):
+    """A training on rows of steps of numbers that ``make`` gets filled with random ones, and with which lengths."""
+
+    def training(capture):
+        net = Recordings(pick, **told)
+        capture(net)
+        optimizer = torch.optim.SGD(net.parameters(), 0.01)
+        for _ in range(4):
+            x = torch.randn(SIZE, length, WIDTH)
+            make(x)
+            optimizer.zero_grad()
+            functional.cross_entropy(net(x, torch.tensor(SHORT)), torch.randint(0, CLASSES, (SIZE,))).backward()
+            optimizer.step()
+
+    return training
+
+
+class Recordings(Net):
+    """The same of recordings, which no embedding comes before."""
+
+    def __init__(self, pick, **told):
+        super().__init__(pick, **told)
+        self.embedding = nn.Identity()
+
+
+def padded_with(value, in_front=False):
+    def make(x):
+        for row, length in zip(x, SHORT, strict=True):
+            row[slice(LENGTH - length) if in_front else slice(length, None)] = value
+
+    return make
+
+
+def from_the_origin(x):
+    x[:, 0] = 0
+    padded_with(0)(x)
+
+
+WRONG_NUMBERS = {
+    "last": (padded_with(0), last, {}),
+    "another value": (padded_with(-999.0), last, {}),
+    "a step of several numbers": (padded_with(torch.arange(float(WIDTH))), state, {"layer": nn.LSTM}),
+    "time first": (padded_with(0), last_of_its_own_axis, {"batch_first": False}),
+    "rows that begin with it": (from_the_origin, last, {}),
+    "a layer before it": (padded_with(0), last, {"change": nn.Linear(WIDTH, WIDTH)}),
+}
+
+
+@pytest.mark.parametrize("name", WRONG_NUMBERS)
+def test_steps_of_numbers_that_end_in_padding(trained, name):
+    make, pick, told = WRONG_NUMBERS[name]
+    (found,) = trained(of_numbers(make, pick, **told)).findings(LastOfPadding())
+    assert (found.severity, found.tensor) == (Severity.WARNING, "usage/layer/layer/last_only")
+    padding = pytest.approx(sum(LENGTH - length for length in SHORT) / (SIZE - 1), abs=1e-5)
+    assert found.evidence == {"rows": SIZE, "padded_rows": SIZE - 1, "padding": padding, "steps": LENGTH}
+
+
+def nothing(x):
+    pass
+
+
+def with_pauses(x):
+    """Nothing happens at the end of the rows, nor now and then in one of them."""
+    padded_with(0)(x)
+    x[-1, 5] = 0
+
+
+def read_after_a_delay(x):
+    x[:, 4:] = 0
+
+
+def events(x):
+    """Few steps have any."""
+    x *= torch.rand(SIZE, LENGTH, 1) < 0.1
+
+
+def held(x):
+    """A row ends in what it has come to, which is another one in each."""
+    for row, length in zip(x, SHORT, strict=True):
+        row[length - 1 :] = row[length - 1].clone()
+
+
+RIGHT_NUMBERS = {
+    "not padded": (nothing, last),
+    "padded in front": (padded_with(0, in_front=True), last),
+    "pauses": (with_pauses, last),
+    "a delay": (read_after_a_delay, last),
+    "events": (events, last),
+    "held": (held, last),
+    "the true last step": (padded_with(0), gathered),
+    "packed": (padded_with(0), state_of_packed),
+    "a mean": (padded_with(0), masked_mean),
+}
+
+
+@pytest.mark.parametrize("name", RIGHT_NUMBERS)
+def test_steps_of_numbers_that_are_used_rightly(trained, name):
+    assert trained(of_numbers(*RIGHT_NUMBERS[name])).findings(LastOfPadding()) == []
+
+
+@pytest.mark.parametrize("steps, is_found", [(4, False), (6, True)])
+def test_padding_of_little_of_a_recording_is_no_fault(trained, steps, is_found):
+    def make(x):
+        x[1:4, -steps:] = 0
+        x[4:, -steps - 1 :] = 0
+
+    assert len(trained(of_numbers(make, length=50)).findings(LastOfPadding())) == is_found
+
+
 def test_clean_trainings_are_silent(clean):
     found = {name: run.verdict(LastOfPadding()).findings for name, run in clean.items()}
     assert {name: findings for name, findings in found.items() if findings} == {}

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import copy
+import io
+
 import pytest
 import torch
 from torch import nn
 from torch.nn import functional
 
+from smd_agent.pytorch.model.kept_states import kept_states
 from smd_agent.pytorch.model.partial_loads import partial_loads
 from smd_agent.rules import NothingLoaded
 from smd_agent.rules.finding import Severity
@@ -58,6 +62,116 @@ def test_less_than_half_of_both_is_a_warning(trained, of_own, others, is_found):
     found = trained(training_after(given)).findings(NothingLoaded())
     assert [one.severity for one in found] == [Severity.WARNING] * is_found
     assert all(one.evidence == {"given": of_own + others, "own": 4, "loaded": of_own} for one in found)
+
+
+def taken(model, **told):
+    """A model's state, of which note is taken as the patch of ``state_dict`` does it."""
+    state = model.state_dict(**told)
+    kept_states.taken(model, (), told, state)
+    return state
+
+
+def load(model, state):
+    partial_loads.after_load(model, (state,), {}, model.load_state_dict(state))
+
+
+def keeping(copied, change=load, before=lambda model: None, at=2):
+    """A training that keeps a state at its beginning, as ``copied`` has it, and loads it after three more steps."""
+
+    def training(capture):
+        model = nn.Sequential(nn.Linear(6, 6), nn.ReLU(), nn.Linear(6, 4))
+        before(model)
+        capture(model)
+        optimizer = torch.optim.SGD([one for one in model.parameters() if one.requires_grad], 0.1)
+        kept = None
+        for step in range(6):
+            optimizer.zero_grad()
+            functional.cross_entropy(model(torch.randn(16, 6)), torch.randint(0, 4, (16,))).backward()
+            optimizer.step()
+            if step == 1:
+                kept = copied(model)
+            if step == at:
+                change(model, kept)
+
+    return training
+
+
+def freeze(model):
+    model[0].requires_grad_(False)
+
+
+def from_a_file(model):
+    file = io.BytesIO()
+    torch.save(taken(model), file)
+    file.seek(0)
+    return torch.load(file)
+
+
+NO_COPIES = {
+    "as it is": (taken, {}),
+    "a dict of its own": (lambda model: dict(taken(model)), {}),
+    "a shallow copy": (lambda model: copy.copy(taken(model)), {}),
+    "on the same device": (lambda model: {name: value.cpu() for name, value in taken(model).items()}, {}),
+    "the parameters": (lambda model: taken(model, keep_vars=True), {}),
+    "partly frozen": (taken, {"before": freeze}),
+    "much later": (taken, {"at": 4}),
+}
+
+
+@pytest.mark.parametrize("name", NO_COPIES)
+def test_a_state_that_was_kept_without_a_copy(trained, name):
+    copied, told = NO_COPIES[name]
+    (found,) = trained(keeping(copied, **told)).findings(NothingLoaded())
+    assert (found.severity, found.tensor) == (Severity.PROBLEM, "loads/Sequential")
+    assert "own memory" in found.cause
+    assert "deepcopy" in found.advice
+
+
+def scaled(model, state):
+    """Each weight is made smaller, in what a state has of them."""
+    state = taken(model)
+    with torch.no_grad():
+        for value in state.values():
+            value.mul_(0.9)
+    load(model, state)
+
+
+def into_another(model, state):
+    load(copy.deepcopy(model), state)
+
+
+COPIES = {
+    "deepcopy": (lambda model: copy.deepcopy(taken(model)), {}),
+    "clone": (lambda model: {name: value.clone() for name, value in taken(model).items()}, {}),
+    "file": (from_a_file, {}),
+    "at once": (taken, {"at": 1}),
+    "twice at once": (lambda model: load(model, taken(model)), {"change": lambda model, _: load(model, taken(model))}),
+    "scaled": (taken, {"change": scaled}),
+    "into another model": (taken, {"change": into_another}),
+}
+
+
+@pytest.mark.parametrize("name", COPIES)
+def test_a_state_that_is_a_copy_or_has_not_changed(trained, name):
+    copied, told = COPIES[name]
+    assert trained(keeping(copied, **told)).findings(NothingLoaded()) == []
+
+
+def test_means_that_are_computed_in_the_memory_of_a_model_that_no_optimizer_has(trained):
+    average = nn.Sequential(nn.Linear(6, 6), nn.ReLU(), nn.Linear(6, 4))
+
+    def add(model, state):
+        with torch.no_grad():
+            for name, value in model.state_dict().items():
+                state[name].lerp_(value, 0.5)
+        load(average, state)
+
+    assert trained(keeping(lambda _: taken(average), add)).findings(NothingLoaded()) == []
+
+
+def test_a_state_that_is_loaded_at_the_end(trained):
+    run = trained(keeping(taken, at=5), every=4)
+    assert len(run.findings(NothingLoaded())) == 1
 
 
 def test_clean_trainings_are_silent(clean):

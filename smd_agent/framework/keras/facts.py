@@ -64,7 +64,7 @@ class Look(Weights, Protocol):
         """The numbers of each of the first inputs that has numbers, by its place."""
 
     def padding_of(self, given: Any) -> Numbers | None:
-        """The facts of the padding of an input; None of one that has no rows of tokens."""
+        """The facts of the padding of an input; None of one that has no rows of tokens, or of steps of numbers."""
 
     def numbers_in(self, inputs: Any) -> Iterable[Any]:
         """The inputs that are floats or integers and can be read."""

@@ -1,12 +1,13 @@
 """Recurrent layers of Keras that go on through padding, and of which only the last step is used.
 
 ``usage/layer/<name>/<fact>``, of layers of models that Keras has put together: ``SimpleRNN``, ``LSTM`` and ``GRU`` that
-return their last step alone, and that are given what an ``Embedding`` without a mask has made of an input:
+return their last step alone, and that are given an input, or what an ``Embedding`` without a mask has made of it:
 
 ``last_only``    1.
 ``rows``         how many rows of the input are looked at.
 ``padded_rows``  how many of them end in padding; see ``framework.token_padding``.
-``padding``      how many tokens of padding these end in, on average.
+``padding``      how many tokens, or steps, of padding these end in, on average.
+``steps``        of an input of numbers that are no tokens: how many steps of a row are looked at.
 """
 
 from __future__ import annotations
@@ -37,7 +38,8 @@ class LastSteps(UsageProbe, domain=INPUTS, doing="looking at which steps of recu
 
     Args:
         usage: takes the numbers.
-        padding_of: gives the facts of the padding of an input; None of one that has no rows of tokens.
+        padding_of: gives the facts of the padding of an input; None of one that has no rows of tokens, or of
+            steps of numbers.
     """
 
     def __init__(self, usage: Usage, padding_of: Callable[[Any], dict[str, Any] | None]) -> None:
@@ -60,7 +62,8 @@ class LastSteps(UsageProbe, domain=INPUTS, doing="looking at which steps of recu
 def unmasked_last_steps(model: Any, count: int) -> Iterator[tuple[str, int]]:
     """Yield the recurrent layers of a model whose last step alone is used, without a mask, by name.
 
-    With each comes the number of the model's input whose tokens an ``Embedding`` has made what the layer is given.
+    With each comes the number of the model's input that the layer is given, step by step, or whose tokens an
+    ``Embedding`` has made that of.
 
     Args:
         model: it may be of any class; layers are known of those that Keras has put together.
@@ -89,23 +92,23 @@ def _ids(layer: Any, name: str) -> list[int]:
 
 
 def _followed(
-    calls: Iterable[tuple[Any, list[int], list[int]]], tokens: Mapping[int, int]
+    calls: Iterable[tuple[Any, list[int], list[int]]], inputs: Mapping[int, int]
 ) -> Iterator[tuple[str, int]]:
-    """Follow tokens through layers.
+    """Follow inputs through layers.
 
     Args:
         calls: layers, and the tensors that each is given and returns.
-        tokens: the numbers of the inputs, by tensor.
+        inputs: their numbers, by tensor.
     """
-    # Tensors of one step for each token, with the number of the input.
-    steps: dict[int, int] = {}
+    # Tensors of one step for each of an input, with the number of that.
+    steps = dict(inputs)
     for layer, given, made in calls:
         # A mask that it is given, or a state, is a tensor more.
         if len(given) != 1 or len(made) != 1 or _is_given_a_mask(layer):
             continue
         kind = kind_of(layer)
-        if kind == "Embedding" and attribute(layer, "mask_zero") is False and given[0] in tokens:
-            steps[made[0]] = tokens[given[0]]
+        if kind == "Embedding" and attribute(layer, "mask_zero") is False and given[0] in inputs:
+            steps[made[0]] = inputs[given[0]]
         elif given[0] in steps:
             number = steps[given[0]]
             if kind in _STEP_BY_STEP or (kind in _OVER_STEPS and attribute(layer, "return_sequences") is True):

@@ -1,15 +1,17 @@
 """Recurrent layers: whether only their last step is used, and whether the rows that they are given end in padding.
 
 ``usage/layer/<name>/<fact>``, of the step's first calls of ``RNN``, ``LSTM`` and ``GRU`` of ``torch.nn`` that are
-trained, as far as they are given packed rows, or as many rows and steps as an ``Embedding`` before them was given:
+trained: of packed rows, of what an ``Embedding`` before them has made of as many rows and steps, and of other numbers:
 
 ``last_only``     1 if of the gradients of the output those of the last step alone are not 0, or if only the final
                   state has one; else 0. Packed rows, and those of a layer of both directions, have another final state:
                   then it is 0 where that has a gradient. Nothing where no gradient has come.
 ``rows``          how many rows are looked at: all packed ones, else 64.
 ``padded_rows``   how many of them end in padding (``capture.token_padding``), all in the same token, and do not begin
-                  with it in what the layer is given; the last 256 tokens are looked at.
+                  with it in what the layer is given; the last 256 tokens are looked at. Without an embedding, how
+                  many end in steps of the same numbers, such as zeros (``token_padding.of_steps``).
 ``padding``       how many tokens of padding these end in, on average.
+``steps``         without an embedding: how many steps of a row are looked at.
 ``shorter_rows``  of packed rows: how many are shorter than the longest one.
 """
 
@@ -120,8 +122,8 @@ class LastSteps(CalledModules, domain=INPUTS, doing="looking at which steps of r
             self._tokens[tuple(tokens.shape)] = tuple(rows[:ROWS, -PLACES:].clone() for rows in (tokens.t(), tokens))
 
     def _plain(self, layer: torch.nn.Module, given: Any) -> _Given | None:
-        """The facts of rows that are not packed; None where it is not known which tokens they were."""
-        if not is_a(given, torch.Tensor) or given.dim() != DIMENSIONS or not has_memory(given):
+        """The facts of rows that are not packed; None where they have none."""
+        if not is_a(given, torch.Tensor) or given.dim() != DIMENSIONS or not has_memory(given) or not given.numel():
             return None
         told = own_dict(layer)
         steps = 1 if told.get("batch_first") is True else 0
@@ -133,10 +135,14 @@ class LastSteps(CalledModules, domain=INPUTS, doing="looking at which steps of r
             tokens = None if sizes[0] == sizes[1] and not steps else self._tokens[sizes][steps]
         else:
             tokens = self._tokens[sizes[::-1]][1 - steps] if sizes[::-1] in self._tokens else None
-        if tokens is None or tokens.device != given.device:
+        if tokens is None:
+            values = given.detach() if steps else given.detach().transpose(0, 1)
+            numbers = token_padding.of_steps(values)
+        elif tokens.device != given.device:
             return None
-        first, second = (given.select(steps, place)[: tokens.shape[0]] for place in (0, 1))
-        numbers = token_padding.padding(tokens, ~(first == second).all(-1))
+        else:
+            first, second = (given.select(steps, place)[: tokens.shape[0]] for place in (0, 1))
+            numbers = token_padding.padding(tokens, ~(first == second).all(-1))
         return _Given(numbers, steps, given.shape[steps] - 1, told.get("bidirectional") is True)
 
     def _follow(self, name: str, given: _Given, out: Any, states: Any) -> None:

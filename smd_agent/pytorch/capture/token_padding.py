@@ -2,6 +2,8 @@
 
 A row is padded if it ends in two or more of one token that is nowhere else in it, but perhaps at its beginning. Where a
 row is longer than what is looked at, and all of that is one token, nothing is known of it.
+
+Steps of numbers are taken for padding under stricter terms, see ``of_steps``: they may be 0 for other reasons.
 """
 
 from __future__ import annotations
@@ -105,11 +107,45 @@ def _inside(tokens: torch.Tensor, token: int | None) -> tuple[torch.Tensor, torc
     return at_end & padded[:, None], padded
 
 
+def of_steps(values: torch.Tensor) -> dict[str, Any]:
+    """The facts of steps of padding at the ends of rows of numbers.
+
+    Padding is one step, such as of zeros, that rows end in, two or more times, and not all rows equally often. If it is
+    anywhere else in a row, but at its beginning, it may be a step like others, and no row counts as padded.
+
+    Args:
+        values: of shape (rows, places, channels), none of which is 0.
+    """
+    values = values[:ROWS, -PLACES:]
+    places = values.shape[1]
+    lengths = _at_end(_same(values, values[:, -1:])).sum(1)
+    # A row that is the same step all over may be shorter than any, or an input that does not change.
+    row = lengths.where(lengths < places, 0).argmax()
+    is_it = _same(values, values.index_select(0, row[None])[:, -1:])
+    at_end = _at_end(is_it)
+    lengths = at_end.sum(1)
+    is_known = lengths < places
+    first, most = _span(lengths, is_known)
+    is_padding = (first < most) & ~(is_it & ~at_end)[:, 1:].any()
+    padded = (lengths > 1) & is_known & is_padding
+    mean = (lengths * padded).sum() / padded.sum().clamp(min=1)
+    return {"rows": values.shape[0], "padded_rows": padded.sum(), "padding": mean, "steps": places}
+
+
+def _same(values: torch.Tensor, step: torch.Tensor) -> torch.Tensor:
+    return (values == step).all(2)
+
+
+def _at_end(found: torch.Tensor) -> torch.Tensor:
+    """The places of each row from which on all are found."""
+    return found.flip(1).cumprod(1).flip(1).bool()
+
+
 def _padded(tokens: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """The places of each row that have its last token, from the end on, and which rows are padded."""
     is_last = tokens == tokens[:, -1:]
     # Of each row the ones at its end, whose number is how long that is.
-    at_end = is_last.flip(1).cumprod(1).flip(1).bool()
+    at_end = _at_end(is_last)
     length = at_end.sum(1)
     elsewhere = (is_last & ~at_end)[:, 1:].any(1)
     return at_end, (length > 1) & (length < tokens.shape[1]) & ~elsewhere

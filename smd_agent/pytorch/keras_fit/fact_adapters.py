@@ -10,12 +10,13 @@ import numpy.typing as npt
 import torch
 
 from smd_agent.framework.model_inputs import Numbers
+from smd_agent.framework.sequence_layers import DIMENSIONS
 from smd_agent.framework.token_padding import PLACES, ROWS
 from smd_agent.pytorch.arrays import has_memory, tensors_in
 from smd_agent.pytorch.capture.fact_adapters import Weights, digest_of
 from smd_agent.pytorch.capture.model_inputs import numbers_of_inputs
 from smd_agent.pytorch.capture.token_offsets import AXES, is_whole
-from smd_agent.pytorch.capture.token_padding import padding
+from smd_agent.pytorch.capture.token_padding import of_steps, padding
 from smd_agent.pytorch.own_operations import without_gradients
 
 
@@ -43,9 +44,11 @@ class Look(Weights):
         return numbers_of_inputs(inputs, most)
 
     def padding_of(self, given: torch.Tensor) -> Numbers | None:
-        """The facts of the padding of an input; None of one that has no rows of tokens."""
-        is_of_rows = given.dim() == AXES and is_whole(given) and 0 not in given.shape
-        return padding(given[:ROWS, -PLACES:]) if is_of_rows else None
+        """The facts of the padding of an input; None of one that has no rows of tokens, or of steps of numbers."""
+        if given.numel() and given.dim() == DIMENSIONS:
+            return of_steps(given.detach())
+        is_of_tokens = given.dim() == AXES and is_whole(given) and 0 not in given.shape
+        return padding(given[:ROWS, -PLACES:]) if is_of_tokens else None
 
     def numbers_in(self, inputs: Sequence[torch.Tensor]) -> Iterator[torch.Tensor]:
         """The inputs that have numbers and can be read."""

@@ -1,7 +1,7 @@
-"""Loads with ``strict=False`` of which the module got next to nothing, for reasons such as other names.
+"""Loads of which the module got next to nothing: with ``strict=False``, or of a state that is its own memory.
 
 Such a load raises nothing. It is kept until a step is saved, in which ``loads/<class>`` tells of it, unless the module
-has got something by another load until then.
+has got something by another load until then; at the latest until the run ends.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from smd_agent.framework import training_facts as facts
 from smd_agent.framework.plain_access import is_a, pairs_of
 from smd_agent.framework.tracked_model import free_name
 from smd_agent.printable import shortened
+from smd_agent.pytorch.model.kept_states import kept_states
 from smd_agent.pytorch.model.wrappers import class_name, unwrapped
 from smd_agent.pytorch.plain_access import held, named_parts, own_dict, parameter_ids
 
@@ -39,7 +40,7 @@ class _Load:
         module: that was to get values, without wrappers around it.
         title: its class.
         numbers: how many names were ``given``, how many the module has of its ``own``, and how many of these were
-            ``loaded``.
+            ``loaded``; 1 as ``kept`` if they are its own memory, which was trained on since the state was taken.
         not_taken: the first of the given names that the module does not have.
         missing: the first of its own that were not given.
     """
@@ -69,9 +70,12 @@ class PartialLoads:
             result: what it has returned.
         """
         state, strict = _call(*args, **kwargs)
+        given = pairs_of(state)
+        if kept_states.changed(module, state):
+            self._keep(module, {"given": len(given), "own": len(given), "loaded": 0, "kept": 1}, (), ())
+            return
         if strict and not self._kept:
             return
-        given = pairs_of(state)
         if not is_a(result, _IncompatibleKeys):
             # A class of the program's returns something else.
             return
@@ -84,8 +88,13 @@ class PartialLoads:
         if strict or not given or not own or 2 * loaded >= len(own) or 2 * taken >= len(given):
             return
         numbers = {"given": len(given), "own": len(own), "loaded": loaded}
+        self._keep(module, numbers, _first(unexpected), _first(missing))
+
+    def _keep(
+        self, module: torch.nn.Module, numbers: Mapping[str, int], not_taken: Sequence[str], missing: Sequence[str]
+    ) -> None:
         inner = unwrapped(module)
-        load = _Load(weakref.ref(inner), class_name(module), numbers, _first(unexpected), _first(missing))
+        load = _Load(weakref.ref(inner), class_name(module), numbers, not_taken, missing)
         others = [load for load in self._kept if load.module() is not inner]
         self._kept = [*others[1 - _MOST_KEPT :], load]
 
@@ -93,14 +102,20 @@ class PartialLoads:
         """Save what there is to be told, in a step that is open."""
         if not self._kept or CollectionKeys.PARAMETERS not in writer.collections_due():
             return
+        for name, text in self.left():
+            writer.save_tensors((name,), (text,))
+
+    def left(self) -> Iterator[tuple[str, Any]]:
+        """Yield the names and texts of what there is to be told, once."""
         kept, self._kept = self._kept, []
         told: dict[str, _Load] = {}
         for load in kept:
-            if load.module() is not None:
+            # The function that trained it may have returned: what was lost by it is lost all the same.
+            if load.module() is not None or "kept" in load.numbers:
                 told[free_name(load.title, told.__contains__)] = load
         for title, load in told.items():
             text = json.dumps({**load.numbers, "not_taken": load.not_taken, "missing": load.missing})
-            writer.save_tensors((facts.LOADS + title,), (facts.as_text(text),))
+            yield facts.LOADS + title, facts.as_text(text)
 
 
 partial_loads = PartialLoads()

@@ -1,4 +1,4 @@
-"""NothingLoaded: a ``load_state_dict(strict=False)`` of which a module got nothing, or little; the same of Gluon."""
+"""NothingLoaded: a load of which a module got nothing, or little, such as ``load_state_dict(strict=False)``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ _NUMBERS = ("given", "own", "loaded")
 
 
 class NothingLoaded(BuiltInRule):
-    """A ``load_state_dict(strict=False)`` of which a module got nothing, or little.
+    """A ``load_state_dict`` of which a module got nothing, or little.
+
+    With ``strict=False`` names may differ. And a state that was kept without a copy is the module's own memory: that an
+    optimizer of its has changed the values since ``state_dict`` returned them is exact, and a problem.
 
     Adapters of which all are taken, a head that differs, and a module that gets all that it has out of more, are none.
     Nor is a load that is followed by another one, of the same module or a part of it, by which it gets something.
@@ -20,7 +23,10 @@ class NothingLoaded(BuiltInRule):
     Of Gluon it is a ``load_parameters(allow_missing=True, ignore_extra=True)`` of which a block got nothing.
     """
 
-    meaning = "strict=False has loaded none of the names, or less than half both of the given and of the module's own"
+    meaning = (
+        "strict=False has loaded none of the names, or less than half both of the given and of the module's own; or the"
+        " state is the module's own memory, which has been trained on since it was taken"
+    )
     brings = {"parameters": {}}
     evidence = {
         "given": "how many names were given to load_state_dict, or are in the file of load_parameters",
@@ -38,6 +44,9 @@ class NothingLoaded(BuiltInRule):
                 continue
             numbers = {key: told[key] for key in _NUMBERS}
             nothing = not numbers["loaded"]
+            if told["kept"]:
+                self.found(step, name, {}, severity=Severity.PROBLEM, cause=_KEPT, advice=_COPY)
+                continue
             self.found(
                 step,
                 name,
@@ -73,6 +82,11 @@ def _advice(told: dict[str, Any]) -> str:
     return ""
 
 
+_KEPT = (
+    "The state that was loaded is the module's own memory: state_dict returns no copies, and an optimizer has changed"
+    " these tensors since then. So the weights of that time are lost, and the module keeps those that it has"
+)
+_COPY = "Keep a copy: copy.deepcopy(model.state_dict()), or a file by torch.save"
 _LOOK = "and look at what load_state_dict returns"
 _LEAVE_OUT = "without ignore_extra=True, names that do not fit raise an error"
 _GLUON = f"Load a file that the same block has saved, or into the part that has saved it; {_LEAVE_OUT}"
@@ -82,6 +96,7 @@ def _parsed(text: str) -> dict[str, Any] | None:
     try:
         told = json.loads(text)
         numbers = {key: int(told[key]) for key in _NUMBERS}
+        numbers["kept"] = int(told.get("kept", 0))
         names = {key: [str(name) for name in told[key]] for key in ("not_taken", "missing")}
         return {**numbers, **names, "is_gluon": told.get("by") == "load_parameters"}
     except (ValueError, KeyError, TypeError):

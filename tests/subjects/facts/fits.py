@@ -29,6 +29,7 @@ tokens = keras.Sequential([layers.Input((4,), dtype="int32"), layers.Embedding(9
 fit(tokens, softmax, (9 * X).astype("int32") % 3, "sgd", (9 * X).astype("int32"))
 reader = keras.Sequential([layers.Input((4,), dtype="int32"), layers.Embedding(9, 3), layers.GRU(3), layers.Dense(3)])
 fit(reader, softmax, Y, "sgd", (9 * X).astype("int32"))
+fit(keras.Sequential([layers.Input((4, 1)), layers.GRU(3), layers.Dense(3)]), softmax, Y, "sgd", X[..., None])
 images = np.random.rand(80, 16, 16, 1).astype("float32")
 pixels = keras.Sequential([layers.Input((16, 16, 1)), layers.Conv2D(1, 3, padding="same", activation="sigmoid")])
 fit(pixels, "binary_crossentropy", (images > 0.5).astype("float32"), "sgd", images)

@@ -74,6 +74,18 @@ class Table(nn.Module):
         return self.classes(hidden), torch.sigmoid(self.one(hidden))
 
 
+class Recordings(nn.Module):
+    """Numbers over time."""
+
+    def __init__(self):
+        super().__init__()
+        self.gru = nn.GRU(3, 4, batch_first=True)
+        self.last = nn.Linear(4, 2)
+
+    def forward(self, x):
+        return self.last(self.gru(x)[0][:, -1])
+
+
 def train_words():
     words = Words()
     optimizer = torch.optim.AdamW(words.parameters(), 1e-3)
@@ -97,6 +109,15 @@ def train_translation():
         optimizer.zero_grad()
         logits = translation(words, wanted[:, :-1])
         functional.cross_entropy(logits.transpose(1, 2), wanted[:, 1:]).backward()
+        optimizer.step()
+
+
+def train_recordings():
+    recordings = Recordings()
+    optimizer = torch.optim.SGD(recordings.parameters(), 1e-2)
+    for _ in range(STEPS):
+        optimizer.zero_grad()
+        functional.cross_entropy(recordings(torch.randn(6, 5, 3)), torch.arange(6) % 2).backward()
         optimizer.step()
 
 
@@ -159,6 +180,7 @@ def train_pixels():
 train_words()
 train_translation()
 train_reviews()
+train_recordings()
 train_table()
 train_latent()
 train_pixels()

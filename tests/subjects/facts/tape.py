@@ -21,7 +21,8 @@ model = keras.Sequential(
 bounded = keras.Sequential([layers.Input((4,)), layers.Dense(1, "sigmoid")])
 tokens = keras.Sequential([layers.Input((6,), dtype="int32"), layers.Embedding(5, 3), layers.LSTM(2), layers.Dense(1)])
 pixels = keras.Sequential([layers.Input((16, 16, 1)), layers.Conv2D(1, 3, padding="same")])
-models = (model, bounded, tokens, pixels)
+recordings = keras.Sequential([layers.Input((4, 1)), layers.LSTM(2), layers.Dense(1)])
+models = (model, bounded, tokens, recordings, pixels)
 variables = [variable for one in models for variable in one.trainable_variables]
 of_numbers = keras.losses.MeanSquaredError()
 of_pixels = keras.losses.BinaryCrossentropy(from_logits=True)
@@ -39,7 +40,7 @@ def step(x, y):
         classes = model(x, training=True)
         loss = criterion(y, classes) + of_numbers(tf.cast(y[:, None], tf.float32), bounded(x))
         loss += criterion(tf.stack([y, y], 1), tf.stack([classes, classes], 1))
-        loss += tf.reduce_mean(tokens(WORDS) ** 2)
+        loss += tf.reduce_mean(tokens(WORDS) ** 2) + tf.reduce_mean(recordings(x[..., None]) ** 2)
         loss += of_pixels(tf.cast(IMAGES > 0.5, tf.float32), pixels(IMAGES))
         whole = scaled.scale_loss(loss) if hasattr(scaled, "scale_loss") else scaled.get_scaled_loss(loss)
     gradients = tape.gradient(whole, variables)
