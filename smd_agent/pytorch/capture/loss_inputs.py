@@ -30,6 +30,7 @@ Of ``mse_loss``, ``l1_loss``, ``smooth_l1_loss`` and ``huber_loss``:
 
 ``input_repeated``, ``target_repeated``  how often each element comes, as the shapes of the two are not the same.
 ``out_of_reach``, ...         see ``target_reach``, where the prediction comes from an activation that bounds it.
+``spread``, ``target_spread``  standard deviations of the prediction and of the target, of 16 numbers or more.
 """
 
 from __future__ import annotations
@@ -92,6 +93,8 @@ _SOME_VALUES = {
     *("GatherBackward0", "IndexBackward0", "NarrowBackward0", "SelectBackward0", "SliceBackward0", "SplitBackward0"),
     "UnbindBackward0",
 }
+# Of fewer numbers it is no matter how far they are spread.
+_FEWEST_SPREAD = 16
 # What multiplies a loss, and how many of such nodes are looked at.
 _MULTIPLIED = {*SAME_VALUES, "DivBackward0", "MulBackward0"}
 _FACTORS = 16
@@ -241,7 +244,14 @@ def _of_numbers(values: torch.Tensor, target: torch.Tensor) -> dict[str, Any]:
     if prediction.requires_grad and target.numel():
         found.update(target_reach.facts(behind(prediction.grad_fn, _SOME_VALUES), target))
         found.update(softmax_over(prediction.grad_fn))
+        if min(prediction.numel(), target.numel()) >= _FEWEST_SPREAD:
+            found |= {"spread": _spread(prediction), "target_spread": _spread(target)}
     return found
+
+
+def _spread(values: torch.Tensor) -> torch.Tensor:
+    """The standard deviation of the elements that are looked at."""
+    return values.detach().reshape(-1)[:LOOKED_AT].to(torch.float32).std(correction=0)
 
 
 def behind(node: Any, names: frozenset[str] | set[str]) -> Any:
