@@ -45,7 +45,7 @@ def killed(rate):
 
 def test_a_layer_that_dies(trained):
     (one,) = trained(killed(1000.0)).findings(DeadRelu())
-    assert one.severity is Severity.WARNING
+    assert one.severity is Severity.NOTE
     # Five steps in a row from step 3 on.
     assert (one.first_step, one.last_step) == (7, 11)
     assert one.evidence["dead_percent"] == pytest.approx(75)
@@ -66,6 +66,7 @@ def test_a_layer_that_is_dead_from_the_first_step_on(trained):
 
     (one,) = trained(training).findings(DeadRelu())
     assert (one.evidence["dead_percent"], one.evidence["at_first"]) == (100, 100)
+    assert one.severity is Severity.WARNING
     assert one.cause.startswith("It gives nothing but zeros from the first step on")
 
 
@@ -99,6 +100,15 @@ def test_an_adapter_of_zeros_that_is_not_trained(trained, frozen):
 def test_at_the_threshold(tmp_path, dead, finds):
     trial = written(tmp_path / "run", course(0.0, *[dead] * 6))
     assert found(trial, DeadRelu()) == ({"layer_output_0": (5, 6)} if finds else {})
+
+
+@pytest.mark.parametrize(
+    "shares, severity",
+    [([0.89] * 6, Severity.NOTE), ([0.91] * 6, Severity.WARNING), ([0.6] * 6 + [0.95], Severity.WARNING)],
+)
+def test_most_units_are_a_warning_at_the_step_where_they_are(tmp_path, shares, severity):
+    (one,) = verdict(written(tmp_path / "run", course(0.0, *shares)), DeadRelu()).findings
+    assert (one.severity, one.evidence["dead_percent"]) == (severity, pytest.approx(100 * shares[0], abs=0.01))
 
 
 @pytest.mark.parametrize("first, finds", [(0.44, True), (0.46, False)])

@@ -35,6 +35,7 @@ class DeadRelu(BuiltInRule):
     in all. `check` looks at the `dead_share` of all outputs that are nowhere below 0. In a small batch units are 0 by
     chance: as many as the others, by their own zeros, lead to expect are taken off. An output that has no "relu" in
     its name may be sparse by nature, as that of pixels at the border: of it the share has to rise, unless it is all.
+    A model often learns well with the units that are left, so that it is a note up to 90 percent.
     """
 
     meaning = "most units of a layer are 0 throughout the batch, at several steps in a row and to the end"
@@ -46,6 +47,7 @@ class DeadRelu(BuiltInRule):
     )
     threshold_inactivity = Parameter(number, 1.0, "percent of activity below which a unit is dead")
     threshold_layer = Parameter(number, 50.0, "percent of dead units above which a layer is found")
+    most = Parameter(number, 90.0, "percent of dead units from which on it is a warning, and no note", documented=0.0)
     patience = Parameter(whole, 5, "saved steps in a row", documented=1)
     rise = Parameter(
         number,
@@ -95,7 +97,11 @@ class DeadRelu(BuiltInRule):
                 cause, advice = (_FROM_THE_FIRST, "") if first == _ALL and self.patience > 1 else ("", "")
                 if percent == _ALL and self._is_of_zeros(step, name):
                     cause, advice = _OF_ZEROS, _TRAIN_IT
-                self.found(step, name, {"dead_percent": percent, "at_first": first}, cause=cause, advice=advice)
+                severity = Severity.WARNING if percent >= self.most else Severity.NOTE
+                numbers = {"dead_percent": percent, "at_first": first}
+                finding = self.found(step, name, numbers, severity=severity, cause=cause, advice=advice)
+                if severity.is_as_bad_as(finding.severity):
+                    finding.severity = severity
             elif not row and self.patience > 1:
                 self.withdraw(step, name)
 
