@@ -167,6 +167,7 @@ def test_what_a_target_is_beside_an_activation(facts, name):
         return function(output.tanh(), target) + function(target, output.relu()[:, :4]) + function(output, target)
 
     found = {key.removeprefix(f"{name}_"): value[0] for key, value in facts(loss, 1).items()}
+    others = {key: found.pop(key) for key in [*found] if key.endswith(("/alone", "/factor", "spread"))}
     array = target.numpy()
     ends = {"target_min": -2, "target_max": 3}
     of_tanh = {"reach_min": -1, "reach_max": 1, "out_of_reach": (abs(array) > 1).mean(), **ends}
@@ -175,3 +176,6 @@ def test_what_a_target_is_beside_an_activation(facts, name):
         numbers = {key.partition("/")[2]: value for key, value in found.items() if key.startswith(f"{number}/")}
         repeated = {"input_repeated": 1, "target_repeated": 1}
         assert numbers == pytest.approx({**repeated, **expected})
+        # The pass starts from a sum of the three.
+        assert (others[f"{number}/factor"], others[f"{number}/alone"]) == (1, 0)
+        assert others[f"{number}/target_spread"] == pytest.approx(array.std())
