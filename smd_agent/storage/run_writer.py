@@ -307,7 +307,7 @@ class RunWriter:
     def summary(self, more: str = "") -> str:
         """One line on what has been saved; ``more`` follows its size."""
         lost = self._at.files.lost.words if self._at.files else ""
-        beside = sum(file.size for file in self._at.files or ())
+        beside = sum(file.size for file in self._at.files or ()) + self.series.size
         saved = f"saved {self.saved.text(beside, more)}{lost}{self._at.store.words}"
         return f"{saved}; to see them: python -m smd_agent ls {self.location}" if self._at.entered else saved
 

@@ -117,6 +117,14 @@ class _Pace:
         self._slow_seconds = 0.0
 
 
+class _Past:
+    """The files before those that are open: the number of the last one, and the bytes of all that are closed."""
+
+    def __init__(self) -> None:
+        self.segment = 0
+        self.size = 0
+
+
 class _Table:
     """A table, the file that its rows go into, and when that was written last, in seconds since the epoch."""
 
@@ -157,13 +165,19 @@ class SeriesWriter:
         self.takes_rows = bool(self._tables)
         # Files that others have taken the place of, and that have rows yet.
         self._ended: list[SeriesFile] = []
-        self._last_segment = 0
+        self._past = _Past()
         self._pace = _Pace()
 
     @property
     def has_files(self) -> bool:
         """True if there is something to close."""
         return any(True for _ in self._files())
+
+    @property
+    def size(self) -> int:
+        """Bytes of all files that have been written."""
+        with self._lock:
+            return self._past.size + sum(file.size for file in self._files())
 
     def add(
         self, table: str, step: int, mode: ModeKeys, mode_step: int, names: tuple[str, ...], values: Sequence[float]
@@ -237,6 +251,7 @@ class SeriesWriter:
         with self._lock:
             self._place = None
             for file in self._files():
+                self._past.size += file.size
                 file.close()
             self._ended.clear()
             for own in self._tables.values():
@@ -331,6 +346,7 @@ class SeriesWriter:
             has_ended = file in self._ended and not file.waiting
             if has_ended:
                 self._ended.remove(file)
+                self._past.size += file.size
                 file.close()
         if has_ended and file.name:
             self._disk.upload(file.name)
@@ -369,5 +385,5 @@ class SeriesWriter:
     def _next_segment(self) -> int:
         """A number that no earlier start of the run has given to a file, here or in a store."""
         with self._lock:
-            self._last_segment = max(self._last_segment + 1, int(time.time() * 1000))
-            return self._last_segment
+            self._past.segment = max(self._past.segment + 1, int(time.time() * 1000))
+            return self._past.segment

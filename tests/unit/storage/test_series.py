@@ -20,6 +20,7 @@ from smd_agent.core.modes import ModeKeys
 from smd_agent.core.selection import Selection
 from smd_agent.errors import InvalidWorker, StepNotYetAvailable, StepUnavailable, TensorUnavailableForStep
 from smd_agent.formats.series import ABSENT, Header
+from smd_agent.printable import rough_size_text
 from smd_agent.storage.run_writer import RunWriter
 
 NAMES = ("series/loss", "series/learning_rate")
@@ -72,6 +73,21 @@ def test_rows_of_steps_that_are_not_saved_are_read_back(run, tmp_path):
         tensor.value(100)
     with pytest.raises(InvalidWorker):
         trial.series("worker_1")
+
+
+def test_the_size_that_is_told_counts_the_files_of_rows(run, tmp_path):
+    rows(run, *range(50))
+    rows(run, *range(50, 100), names=(*NAMES, "series/momentum"))
+    rows(run, 7, table="parameters")
+
+    def on_disk(below):
+        return sum(path.stat().st_size for path in (tmp_path / "run" / below).rglob("*") if path.is_file())
+
+    for _ in range(2):
+        run.close(end_marker=True)
+        assert run.series.size == on_disk("series")
+        assert f", {rough_size_text(on_disk('.'))}); to see them" in run.summary()
+        rows(run, *range(100, 200))
 
 
 def test_rows_can_be_read_while_they_come(run, tmp_path):
