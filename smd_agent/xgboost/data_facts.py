@@ -15,6 +15,8 @@ from xgboost.callback import EarlyStopping, LearningRateScheduler
 
 from smd_agent.framework.plain_access import attribute, is_a
 from smd_agent.xgboost.directions import watched
+from smd_agent.xgboost.margins import facts_of_margins
+from smd_agent.xgboost.own_objectives import facts_of_objective
 from smd_agent.xgboost.plain_access import is_same
 from smd_agent.xgboost.unread_parameters import unread
 
@@ -51,6 +53,10 @@ def data_facts_of(
         how many rounds there are to be.
         Of each metric that early stopping goes by ``monitor/<metric>/largest_wins``, how many callbacks take its
         largest value for the best one, and ``smallest_wins``, how many the smallest one.
+        Of margins that rows begin with, under an objective of counts or amounts ``margins/train/over_logarithm`` and
+        ``over_power``, see ``facts_of_margins``.
+        Of an objective of the program's own that is a function, where rows have weights,
+        ``objective/train/ignores_weights``, 1 if nothing that it can reach reads them, else 0.
         Of each parameter that XGBoost does not read ``unread/<name>/<meant>/default_holds``, 1, if it is
         known which one was meant.
     """
@@ -62,7 +68,12 @@ def data_facts_of(
         objective = learner["objective"]
         labels = np.asarray(data.get_label())
         facts |= {**_of_labels(data, labels, objective), **_of_classes(data, labels, objective)}
+        margins = facts_of_margins(data, labels, objective["name"])
+    else:
+        margins = {}
     found = {f"labels/train/{name}": number for name, number in facts.items()}
+    found |= {f"margins/train/{name}": number for name, number in margins.items()}
+    found |= {f"objective/train/{name}": number for name, number in facts_of_objective(call.get("obj"), data).items()}
     found |= {f"rounds/train/{name}": number for name, number in _of_rounds(learner, call).items()}
     found |= {f"unread/{name}/{meant}/default_holds": 1 for name, meant in unread(call, config)}
     return {**found, **_of_evaluation(data, call), **_of_monitors(call, log)}

@@ -118,7 +118,7 @@ def test_each_training_of_a_program_has_its_own(runner, tmp_path):
     one = {"rows": 240, "positives": many, "negatives": 240 - many, "sample_weight": 2, "scale_pos_weight": 0.5}
     least, most = json.loads(result.stdout.splitlines()[1])
     number = {"rows": 240, "label_min": least, "label_max": most}
-    each = {0: {**cv, **binary}, 4: {**one, **binary}, 6: number, 10: {"rows": 240}}
+    each = {0: {**cv, **binary}, 4: {**one, **binary}, 6: number, 10: {"rows": 240, "ignores_weights": 1}}
     assert saved == {step: {**facts, **of_all} for step, facts in each.items()}
 
 

@@ -265,23 +265,33 @@ def boosted(tmp_path):
 
 
 @pytest.fixture
-def known_of_training(written):
-    """Write what is known of an XGBoost training by its call, at its first round."""
+def known_of_data(written):
+    """Write what is known of an XGBoost training by its data and its call, at its first round."""
     xgboost = pytest.importorskip("xgboost")
     from smd_agent.xgboost.data_facts import data_facts_of
 
+    def make(parameters, data, evals=(), obj=None, **call):
+        told = {"evals": evals, "obj": obj}
+        booster = xgboost.train({"nthread": 1, **parameters}, data, 1, **told, verbose_eval=False)
+        facts = data_facts_of({"dtrain": data, "params": parameters, **told, **call}, booster)
+        run = written(data_facts="^data_facts/")
+        numbers = {f"data_facts/{name}": [number] for name, number in facts.items()}
+        run.step(smd.modes.GLOBAL, **numbers, **{"test-rmse": [1.0]})
+        return run.ended()
+
+    return make
+
+
+@pytest.fixture
+def known_of_training(known_of_data):
+    """Write what is known of an XGBoost training by its rows, labels and evaluation sets, and by its call."""
+    xgboost = pytest.importorskip("xgboost")
     of_call = ("early_stopping_rounds", "num_boost_round", "xgb_model", "callbacks", "told_rounds")
 
     def make(parameters, rows, labels, **told):
-        evaluated = {name: of for name, of in told.items() if name not in of_call}
-        data = xgboost.DMatrix(rows, label=labels)
-        sets = [(xgboost.DMatrix(*of), name) for name, of in evaluated.items()]
-        booster = xgboost.train({"nthread": 1, **parameters}, data, 1, evals=sets, verbose_eval=False)
-        call = {"dtrain": data, "evals": sets, "params": parameters, **{name: told.get(name) for name in of_call}}
-        run = written(data_facts="^data_facts/")
-        numbers = {f"data_facts/{name}": [number] for name, number in data_facts_of(call, booster).items()}
-        run.step(smd.modes.GLOBAL, **numbers, **{"test-rmse": [1.0]})
-        return run.ended()
+        sets = [(xgboost.DMatrix(*of), name) for name, of in told.items() if name not in of_call]
+        call = {name: told.get(name) for name in of_call}
+        return known_of_data(parameters, xgboost.DMatrix(rows, label=labels), sets, **call)
 
     return make
 
