@@ -18,6 +18,7 @@ Of ``kl_div_loss`` there are ``input_min``, ``input_max``, ``row_sum_error`` and
 Of these, and of ``binary_cross_entropy_loss``, which has ``swapped`` too, in training:
 
 ``classes_mixed``             see ``class_axes``.
+``scale``                     see ``logit_scales``.
 ``loss``                      what the function has returned, by label.
 ``guess``, ``least``          see ``framework.loss_guesses``.
 ``rare_weight``, ``imbalance``  see there.
@@ -52,7 +53,7 @@ from smd_agent.framework.step_events import BeforeBackward, LossCall, StepEnd, o
 from smd_agent.framework.training_facts import LOOKED_AT
 from smd_agent.framework.usage import Usage, UsageProbe
 from smd_agent.pytorch.arrays import has_memory, tensors_in
-from smd_agent.pytorch.capture import class_axes, target_reach
+from smd_agent.pytorch.capture import class_axes, logit_scales, target_reach
 from smd_agent.pytorch.capture.loss_scaling import Node, identity
 from smd_agent.pytorch.own_operations import fence, without_gradients
 from smd_agent.pytorch.tracing import graph_task, is_opaque
@@ -170,7 +171,7 @@ class LossInputs(UsageProbe, domain=LOSS_FACTS, doing="looking at what a loss is
             axis = 1 if values.dim() > 1 else 0
             numbers.update(loss_facts.rows(values.detach(), axis, function == _OF_LOGARITHMS, torch))
             if not target.is_floating_point():
-                numbers.update(class_axes.facts(values))
+                numbers.update({**class_axes.facts(values), **logit_scales.facts(values)})
                 numbers.update(self._of_classes(name, given, trained, numbers["classes"]))
             return numbers
         if function == _OF_LOGITS:
