@@ -101,7 +101,8 @@ class FrameworkHook(BaseHook):
         collection_class: what the framework's collections are.
         default_save_interval: in steps.
         facts: give what the framework knows of where it runs.
-        broken_at_end: gives weights that are not finite when the run ends, by name.
+        broken_at_end: gives weights that are not finite when the run ends, by name; not where its last step is saved.
+        untold_at_end: gives facts that no step has told of when the run ends, by name.
         saves_last: the weights are saved as the training has left them, though no step that is saved has them.
         made_from: the same.
 
@@ -117,6 +118,7 @@ class FrameworkHook(BaseHook):
     default_save_interval: ClassVar[int] = DEFAULT_SAVE_INTERVAL
     facts: ClassVar[Sources] = ()
     broken_at_end: Callable[[], Iterable[tuple[str, Any]]] = tuple
+    untold_at_end: Callable[[], Iterable[tuple[str, Any]]] = tuple
     saves_last = False
 
     def __init__(
@@ -274,7 +276,9 @@ class FrameworkHook(BaseHook):
         if self.saves_last and self.writing:
             self._save_left()
         if self.writing and self.recorder.step_saved < self.step:
-            self._save_broken_end()
+            self._save_at_end(self.broken_at_end)
+        if self.writing and (self.recorder.step_saved < self.step or self.recorder.unfinished):
+            self._save_at_end(self.untold_at_end)
         super().finish(end_marker)
 
     def left_weights(self) -> Mapping[str, Any]:
@@ -286,11 +290,11 @@ class FrameworkHook(BaseHook):
     def _save_left(self) -> None:
         save_left(self.recorder, self.left_weights)
 
-    @STEPS.fence("looking at the weights at the end")
+    @STEPS.fence("looking at the end of a run")
     @locked
-    def _save_broken_end(self) -> None:
-        """Save weights that are not finite at the end in the last step, though that is none of those to be saved."""
-        for name, value in self.broken_at_end():
+    def _save_at_end(self, found: Callable[[], Iterable[tuple[str, Any]]]) -> None:
+        """Save what is found at the end in the last step, though that may be none of those to be saved."""
+        for name, value in found():
             captured, sink = self.to_array(value), self.recorder.sink_of_step()
             if captured is not None and sink is not None:
                 write_raw(sink, name, captured)

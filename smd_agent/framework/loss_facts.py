@@ -5,6 +5,8 @@
 ``activated``             1 if the input is what softmax or sigmoid has returned, else 0; not where that is not known.
 ``softmax_over``          over how many numbers the softmax is that has returned it; not where that is not known.
 ``log_sum_error``         of a loss that expects logarithms: by how much that of the sum of exponentials differs from 0.
+``swapped``               1 if what stands in the target's place is trained, and what stands in the prediction's is
+                          not; 0 if the prediction is. Of losses for which the two are not alike.
 ``labels``, ...           see ``label_counts``.
 ``guess``, ``least``      see ``loss_guesses``.
 The others                see ``FACTS``.
@@ -37,6 +39,8 @@ FACTS: Mapping[tuple[str, ...], str] = {
     ("classes",): "how many classes there are",
 }
 """Those of the input of every loss of classes, by name, with what they are; the documentation has them from here."""
+
+SWAPPED = "swapped"
 
 CALLS = 4
 """Calls of one loss in a step that are looked at, as those of several heads."""
@@ -86,6 +90,13 @@ def _log_sum_error(part: Any, axis: int, library: Any) -> Any:
     top = library.amax(part, axis=axis, keepdims=True)
     sums = library.exp(part - top).sum(axis, keepdims=True)
     return abs(library.log(sums) + top).max()
+
+
+def swapped(is_prediction_trained: bool, is_target_trained: bool) -> dict[str, float]:
+    """The fact that tells whether prediction and target are in each other's place; nothing where none is trained."""
+    if not is_prediction_trained and not is_target_trained:
+        return {}
+    return {SWAPPED: float(not is_prediction_trained)}
 
 
 def ends(values: Any) -> Numbers:

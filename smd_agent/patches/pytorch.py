@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from smd_agent import guard
 from smd_agent.framework.hook_source import HookSource
-from smd_agent.framework.replaced_functions import Function, replace
+from smd_agent.framework.replaced_functions import Function, Make, replace
 from smd_agent.framework.whole_or_off import whole_or_off
 from smd_agent.patches.declared import DECLARED
 from smd_agent.patches.hook_from_settings import make_hook, wanted_settings
@@ -118,26 +118,21 @@ def _look_at_loads(torch: ModuleType) -> None:
     from smd_agent.pytorch.model.kept_states import kept_states
     from smd_agent.pytorch.model.partial_loads import partial_loads
 
-    def around(original: Function) -> Function:
-        def load_state_dict(module: Any, *args: Any, **kwargs: Any) -> Any:
-            result = original(module, *args, **kwargs)
-            partial_loads.after_load(module, args, kwargs, result)
-            return result
+    def telling(told: Function) -> Make:
+        def around(original: Function) -> Function:
+            def called(module: Any, *args: Any, **kwargs: Any) -> Any:
+                result = original(module, *args, **kwargs)
+                told(module, args, kwargs, result)
+                return result
 
-        return load_state_dict
+            return called
 
-    def around_taking(original: Function) -> Function:
-        def state_dict(module: Any, *args: Any, **kwargs: Any) -> Any:
-            result = original(module, *args, **kwargs)
-            kept_states.taken(module, args, kwargs, result)
-            return result
-
-        return state_dict
+        return around
 
     why = "it is told of a state that is loaded, and has changed since it was taken"
-    replace(torch.nn.Module, "state_dict", around_taking, why=why)
+    replace(torch.nn.Module, "state_dict", telling(kept_states.taken), why=why)
     why = "a load that matches no name, and raises nothing, is told of"
-    replace(torch.nn.Module, "load_state_dict", around, why=why)
+    replace(torch.nn.Module, "load_state_dict", telling(partial_loads.after_load), why=why)
 
 
 def _look_at_schedules(torch: ModuleType) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -167,6 +167,13 @@ def sent(tensor: torch.Tensor, device: torch.device) -> torch.Tensor:
 def tensors_in(value: Any) -> list[torch.Tensor]:
     """The tensors of a module's input or output, in order, out of lists, tuples, mappings and dataclasses."""
     return nested(value, torch.Tensor, _parts)
+
+
+def numbers_in(inputs: Any) -> Iterator[torch.Tensor]:
+    """Yield the tensors of the inputs of a model that have numbers, none of them complex, and can be read."""
+    for tensor in tensors_in(inputs):
+        if has_memory(tensor) and not tensor.is_complex():
+            yield tensor.detach()
 
 
 def _parts(value: Any) -> Iterable[Any]:

@@ -85,7 +85,8 @@ class Hook(KnownModels):
         self.loss_guesses = LossGuesses(torch)
         self.last_weights = LastWeights()
         kept_states.follow(updates)
-        self.broken_at_end = lambda: (*self.last_weights.not_finite(), *partial_loads.left())
+        self.broken_at_end = self.last_weights.not_finite
+        self.untold_at_end = partial_loads.left
         self.recorder.late = LateValues(self.recorder)
         graph_captures.follow(self.recorder)
         self.recorder.requests.stopper = Stopper()

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
 import tensorflow as tf
+from tensorflow.python.eager import record
 
 from smd_agent.framework.keras.loss_inputs import KnownLoss, LossGiven, LossLook, Shape, arguments_of
-from smd_agent.framework.loss_facts import Array, Numbers
+from smd_agent.framework.loss_facts import Array, Numbers, swapped
 from smd_agent.framework.plain_access import is_a
 from smd_agent.framework.replaced_functions import replace
 from smd_agent.framework.training_facts import LOOKED_AT
@@ -27,16 +30,19 @@ class LossCall(NamedTuple):
         labels: what it compares with, None where that is no single tensor.
         predictions: what it is given.
         result: what it has returned; None where that is not the mean over all labels.
+        trained: which of the two a tape follows, as ``loss_facts.swapped`` has it.
     """
 
     kind: KnownLoss
     labels: Any
     predictions: Any
     result: Any = None
+    trained: Mapping[str, float] = MappingProxyType({})
 
     def told(self) -> Numbers:
         """The facts of it that need no values."""
-        return self.kind.told(_shape(self.predictions), origin_of(self.kind, self.predictions))
+        origin = origin_of(self.kind, self.predictions)
+        return self.kind.told(_shape(self.predictions), {**origin, **self.trained})
 
     def tensors(self) -> dict[str, Any]:
         """The symbolic tensors of which the values are asked for."""
@@ -90,7 +96,13 @@ def _read(loss: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> LossCall 
     found = arguments_of(loss, args, kwargs, tf.Tensor, range_of)
     if found is None:
         return None
-    return LossCall(found.kind, found.labels, found.predictions, _A_MEAN if found.returns_mean else None)
+    trained = swapped(_is_followed(found.predictions), _is_followed(found.labels))
+    return LossCall(found.kind, found.labels, found.predictions, _A_MEAN if found.returns_mean else None, trained)
+
+
+def _is_followed(value: Any) -> bool:
+    """True if a tape follows a tensor: it was computed from a variable, and no gradient is kept from it."""
+    return is_a(value, tf.Tensor) and bool(record.should_record_backprop([value]))
 
 
 def given(predictions: Any = None, labels: Any = None, result: Any = None) -> LossGiven:

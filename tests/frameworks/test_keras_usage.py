@@ -159,7 +159,7 @@ def test_labels_that_are_soft_ignored_or_of_yes_and_no(out):
     found = saved(hook)
     assert "labels" not in of(found, "loss/CategoricalCrossentropy_0")
     binary = of(found, "loss/BinaryCrossentropy_0")
-    assert binary.keys() == {"expects_logits", "activated", "linear", "input_min", "input_max", "loss"}
+    assert binary.keys() == {"expects_logits", "activated", "linear", "swapped", "input_min", "input_max", "loss"}
     assert of(found, "loss/CategoricalCrossentropy_0")["softmax_over"] == 3
     ignored = of(found, SPARSE)
     assert [ignored[name] for name in ("labels", "label_max", "ignored")] == [2, 1, 0.5]

@@ -74,7 +74,7 @@ OF_LABELS = {"classes": 3, "labels": 4, "label_min": 0, "label_max": 2, "ignored
 @pytest.mark.parametrize("step", range(STEPS))
 def test_logits_that_a_loss_takes_for_probabilities(trained, step):
     values = trained.value("predictions", "logits", step)
-    expected = {**OF_LABELS, **rows(values), "expects_logits": 0, "activated": 0, "linear": 1}
+    expected = {**OF_LABELS, **rows(values), "expects_logits": 0, "activated": 0, "linear": 1, "swapped": 0}
     expected["loss"] = float(trained.value("batch_loss", "logits", step))
     assert trained.facts("logits", SPARSE, step) == pytest.approx(expected, rel=1e-5)
 
@@ -121,7 +121,8 @@ def test_a_loss_that_is_no_mean_over_labels_has_none_by_label(trained, training)
 
 def test_a_loss_of_yes_and_no(of_numbers):
     values = of_numbers.value("predictions", "binary")
-    expected = {"expects_logits": 1, "activated": 1, "linear": 0, "input_min": values.min(), "input_max": values.max()}
+    expected = {"expects_logits": 1, "activated": 1, "linear": 0, "swapped": 0}
+    expected |= {"input_min": values.min(), "input_max": values.max()}
     expected["loss"] = float(of_numbers.value("batch_loss", "binary"))
     assert of_numbers.facts("binary", "BinaryCrossentropy") == pytest.approx(expected, rel=1e-5)
 

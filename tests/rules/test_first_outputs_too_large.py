@@ -85,7 +85,43 @@ def test_a_loss_of_classes_far_above_that_of_a_guess(trained):
     assert found.evidence["loss"] > 2 * math.log(WORDS)
 
 
+class Angles(nn.Module):
+    """The cosines of words and classes, with or without a scale that is learned."""
+
+    def __init__(self):
+        super().__init__()
+        self.words, self.classes = nn.Embedding(WORDS, 2), nn.Embedding(WORDS, 2)
+        self.scale = nn.Parameter(torch.tensor(60.0))
+
+    def forward(self, words):
+        return functional.normalize(self.words(words)) @ functional.normalize(self.classes.weight).t()
+
+
+def of_angles(loss_of):
+    return Angles, lambda model: loss_of(model, model(words()), words())
+
+
+SCALED = {
+    "a product": of_angles(lambda _, cosines, y: functional.cross_entropy(60 * cosines, y)),
+    "a temperature": of_angles(lambda _, cosines, y: functional.cross_entropy(cosines / 0.015, y)),
+    "a scale that is learned": of_angles(lambda model, cosines, y: functional.cross_entropy(model.scale * cosines, y)),
+    "in place": of_angles(lambda _, cosines, y: functional.cross_entropy(cosines.mul_(60), y)),
+    "masked": of_angles(
+        lambda _, cosines, y: functional.cross_entropy((cosines / 0.015).masked_fill(cosines > 0.999, -1e4), y)
+    ),
+    "a tensor in front": of_angles(lambda _, cosines, y: functional.cross_entropy(torch.tensor(60.0) * cosines, y)),
+    "by logarithms": of_angles(lambda _, cosines, y: functional.nll_loss((60 * cosines).log_softmax(1), y)),
+}
+UNSCALED = {
+    "a division that makes them smaller": (Words, lambda model: functional.cross_entropy(model(words()) / 2, words())),
+    "a product with many": (
+        lambda: Words(3.0),
+        lambda model: functional.cross_entropy(model(words()) * torch.ones(WORDS), words()),
+    ),
+}
+
 HEALTHY = {
+    **SCALED,
     "small rows": (lambda: Ratings(0.1), rate),
     "small words": (lambda: Words(0.02), read),
     "large targets": (Ratings, lambda model: rate(model, scale=5.0)),
@@ -102,6 +138,11 @@ HEALTHY = {
 @pytest.mark.parametrize("name", HEALTHY)
 def test_others_are_left_alone(trained, name):
     assert trained(training_of(*HEALTHY[name])).verdict(FirstOutputsTooLarge()).findings == []
+
+
+@pytest.mark.parametrize("name", UNSCALED)
+def test_what_is_no_scale(trained, name):
+    assert len(trained(training_of(*UNSCALED[name])).findings(FirstOutputsTooLarge())) == 1
 
 
 def test_only_the_first_step_tells(trained):

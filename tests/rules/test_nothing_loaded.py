@@ -7,13 +7,16 @@ import io
 
 import pytest
 import torch
+from harness.runner import Runner
 from torch import nn
 from torch.nn import functional
 
+from smd_agent.analysis.trial import create_trial
 from smd_agent.pytorch.model.kept_states import kept_states
 from smd_agent.pytorch.model.partial_loads import partial_loads
 from smd_agent.rules import NothingLoaded
 from smd_agent.rules.finding import Severity
+from smd_agent.rules.judging import Judging
 
 
 def training_after(given, own=4):
@@ -169,9 +172,46 @@ def test_means_that_are_computed_in_the_memory_of_a_model_that_no_optimizer_has(
     assert trained(keeping(lambda _: taken(average), add)).findings(NothingLoaded()) == []
 
 
-def test_a_state_that_is_loaded_at_the_end(trained):
-    run = trained(keeping(taken, at=5), every=4)
+@pytest.mark.parametrize("every", [4, 1])
+def test_a_state_that_is_loaded_at_the_end(trained, every):
+    """Be the last step one that is saved or not."""
+    run = trained(keeping(taken, at=5), every=every)
     assert len(run.findings(NothingLoaded())) == 1
+
+
+STOPPED_EARLY = """
+import torch
+from torch import nn
+torch.manual_seed(0)
+model = nn.Linear(6, 1)
+optimizer = torch.optim.SGD(model.parameters(), 0.1)
+def evaluate():
+    with torch.no_grad():
+        return nn.functional.mse_loss(model.eval()(torch.ones(8, 6)), torch.ones(8, 1)).item()
+for epoch in range(8):
+    model.train()
+    for _ in range(4):
+        optimizer.zero_grad()
+        nn.functional.mse_loss(model(torch.rand(8, 6)), torch.rand(8, 1)).backward()
+        optimizer.step()
+    evaluate()
+    if epoch == 1:
+        best = COPY(model.state_dict())
+model.load_state_dict(best)
+evaluate()
+"""
+
+
+@pytest.mark.parametrize("copied, findings", [("dict", 1), ("__import__('copy').deepcopy", 0)])
+@pytest.mark.parametrize("options", [(), ("--every", "1")], ids=["default", "every step"])
+def test_a_program_that_loads_its_best_state_before_its_last_evaluation(tmp_path, options, copied, findings):
+    runner = Runner(tmp_path)
+    script = runner.write(STOPPED_EARLY.replace("COPY", copied))
+    done = runner.by_launcher("--out", str(tmp_path / "run"), *options, str(script), CUDA_VISIBLE_DEVICES="")
+    assert done.returncode == 0, done.stderr
+    judging = Judging(create_trial(str(tmp_path / "run")), [NothingLoaded()])
+    judging.take_new()
+    assert len(judging.verdict().findings) == findings
 
 
 def test_clean_trainings_are_silent(clean):

@@ -121,6 +121,9 @@ class CrossEntropy:
         values = values if values is not None and values.dtype.kind == "f" and values.ndim else None
         target = target if target is not None and target.dtype.kind in "iuf" and target.size and target.ndim else None
         look = self._look_at_classes if self.has_classes else self._look_at_yes_and_no
+        if target is not None and (target == np.round(target)).all():
+            # A tape follows what ones_like() has returned, too.
+            told = {name: number for name, number in told.items() if name != loss_facts.SWAPPED or not number}
         return look(told, values, target, given.result)._replace(labels=given.labels)
 
     def _look_at_classes(

@@ -9,13 +9,16 @@
 ``softmax_over``              where softmax has returned the input: over how many numbers; of all losses named here.
 ``labels``, ``label_min``...  see ``framework.label_counts``.
 
-Of ``kl_div_loss`` there are ``input_min``, ``input_max``, ``row_sum_error`` and ``classes``, along the last axis. Of
-``poisson_nll_loss`` there are ``input_min``, ``input_max``, and where it expects logarithms ``activated``: 1 if its
-input is what an exponential, a softplus or a ReLU has returned.
+``swapped``                   see ``framework.loss_facts``, in training.
 
-Of these, and of ``binary_cross_entropy_loss``, in training:
+Of ``kl_div_loss`` there are ``input_min``, ``input_max``, ``row_sum_error`` and ``classes``, along the last axis. Of
+``poisson_nll_loss`` there are ``input_min``, ``input_max``, ``swapped``, and where it expects logarithms ``activated``:
+1 if its input is what an exponential, a softplus or a ReLU has returned.
+
+Of these, and of ``binary_cross_entropy_loss``, which has ``swapped`` too, in training:
 
 ``classes_mixed``             see ``class_axes``.
+``scale``                     see ``logit_scales``.
 ``loss``                      what the function has returned, by label.
 ``guess``, ``least``          see ``framework.loss_guesses``.
 ``rare_weight``, ``imbalance``  see there.
@@ -50,7 +53,7 @@ from smd_agent.framework.step_events import BeforeBackward, LossCall, StepEnd, o
 from smd_agent.framework.training_facts import LOOKED_AT
 from smd_agent.framework.usage import Usage, UsageProbe
 from smd_agent.pytorch.arrays import has_memory, tensors_in
-from smd_agent.pytorch.capture import class_axes, target_reach
+from smd_agent.pytorch.capture import class_axes, logit_scales, target_reach
 from smd_agent.pytorch.capture.loss_scaling import Node, identity
 from smd_agent.pytorch.own_operations import fence, without_gradients
 from smd_agent.pytorch.tracing import graph_task, is_opaque
@@ -70,6 +73,9 @@ _ARGUMENTS = {
     _OF_DISTRIBUTIONS: ("input", "target"),
     **dict.fromkeys(_OF_NUMBERS, ("input", "target", "reduction")),
 }
+
+# Those in which a prediction and its target have a place each. A divergence is meant either way round.
+_ONE_WAY = (*_OF_CLASSES, _OF_LOGITS, "binary_cross_entropy_loss", _OF_COUNTS)
 
 # How a loss is reduced, as its function is told it.
 _MEAN = 1
@@ -139,7 +145,10 @@ class LossInputs(UsageProbe, domain=LOSS_FACTS, doing="looking at what a loss is
         if number >= loss_facts.CALLS:
             return
         name = f"{function}_{number}"
-        self._usage.save(f"loss/{name}", self._facts(name, function, given, loss), here=True)
+        numbers = self._facts(name, function, given, loss)
+        if function in _ONE_WAY and self._usage.writer.mode is not ModeKeys.EVAL:
+            numbers |= loss_facts.swapped(values.requires_grad, target.requires_grad)
+        self._usage.save(f"loss/{name}", numbers, here=True)
 
     def _facts(self, name: str, function: str, given: dict[str, Any], loss: Any) -> dict[str, Any]:
         values, target = given["input"], given["target"]
@@ -147,6 +156,8 @@ class LossInputs(UsageProbe, domain=LOSS_FACTS, doing="looking at what a loss is
             if _can_be_read(loss) and given.get("reduction", _MEAN) == _MEAN:
                 self._take_factor(name, loss)
             return _of_numbers(values, target)
+        # A target may be trained, by mistake or not.
+        given["target"] = target = target.detach()
         if function == _OF_DISTRIBUTIONS:
             # Along any axis, so that the sum of what they are logarithms of tells nothing.
             return loss_facts.rows(values.detach(), library=torch)
@@ -160,7 +171,7 @@ class LossInputs(UsageProbe, domain=LOSS_FACTS, doing="looking at what a loss is
             axis = 1 if values.dim() > 1 else 0
             numbers.update(loss_facts.rows(values.detach(), axis, function == _OF_LOGARITHMS, torch))
             if not target.is_floating_point():
-                numbers.update(class_axes.facts(values))
+                numbers.update({**class_axes.facts(values), **logit_scales.facts(values)})
                 numbers.update(self._of_classes(name, given, trained, numbers["classes"]))
             return numbers
         if function == _OF_LOGITS:

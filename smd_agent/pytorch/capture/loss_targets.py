@@ -36,7 +36,7 @@ from smd_agent.framework.loss_targets import Target
 from smd_agent.framework.plain_access import is_a
 from smd_agent.framework.step_events import LossCall, ModelCall, StepEnd, on
 from smd_agent.framework.usage import Usage
-from smd_agent.pytorch.arrays import has_memory, tensors_in
+from smd_agent.pytorch.arrays import has_memory, numbers_in
 from smd_agent.pytorch.capture.target_copies import Tables
 from smd_agent.pytorch.capture.token_offsets import Sequences, is_whole
 from smd_agent.pytorch.own_operations import without_gradients
@@ -75,10 +75,8 @@ class LossTargets(AnyTargets, domain=LOSS_FACTS, doing="looking at the targets o
             super().before_call(call)
 
     def numbers_in(self, inputs: Any) -> Iterator[torch.Tensor]:
-        """Yield the inputs of a model that have numbers."""
-        for tensor in tensors_in(inputs):
-            if has_memory(tensor) and not tensor.is_complex():
-                yield tensor.detach()
+        """Return the inputs of a model that have numbers."""
+        return numbers_in(inputs)
 
     def target_of(self, call: LossCall) -> Target | None:
         """Return the target of a functional loss."""

@@ -12,7 +12,7 @@ import torch
 from smd_agent.framework.model_inputs import Numbers
 from smd_agent.framework.sequence_layers import DIMENSIONS
 from smd_agent.framework.token_padding import PLACES, ROWS
-from smd_agent.pytorch.arrays import has_memory, tensors_in
+from smd_agent.pytorch.arrays import numbers_in
 from smd_agent.pytorch.capture.fact_adapters import Weights, digest_of
 from smd_agent.pytorch.capture.model_inputs import numbers_of_inputs
 from smd_agent.pytorch.capture.token_offsets import AXES, is_whole
@@ -52,9 +52,7 @@ class Look(Weights):
 
     def numbers_in(self, inputs: Sequence[torch.Tensor]) -> Iterator[torch.Tensor]:
         """The inputs that have numbers and can be read."""
-        for tensor in tensors_in(inputs):
-            if has_memory(tensor) and not tensor.is_complex():
-                yield tensor.detach()
+        return numbers_in(inputs)
 
     @without_gradients
     def as_floats(self, part: torch.Tensor) -> npt.NDArray[np.float32]:

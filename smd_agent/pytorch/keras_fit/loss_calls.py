@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from smd_agent.framework.keras.loss_inputs import KnownLoss, LossGiven, LossLook, arguments_of
-from smd_agent.framework.loss_facts import Array, Numbers
+from smd_agent.framework.loss_facts import Array, Numbers, swapped
 from smd_agent.framework.plain_access import is_a
 from smd_agent.framework.target_reach import Range
 from smd_agent.framework.training_facts import LOOKED_AT
@@ -33,7 +33,8 @@ def look_at(
         return None
     kind, predictions, labels, returns_mean = found
     given = LossGiven(_array_of(predictions), _array_of(labels), _array_of(result) if returns_mean else None)
-    return kind, kind.look(kind.told(tuple(predictions.shape), _origin(predictions)), given)
+    trained = swapped(predictions.requires_grad, is_a(labels, torch.Tensor) and labels.requires_grad)
+    return kind, kind.look(kind.told(tuple(predictions.shape), {**_origin(predictions), **trained}), given)
 
 
 @apart

@@ -28,7 +28,8 @@ class FirstOutputsTooLarge(RuleOfUsage):
     classes, and its predictions of numbers differ no more than their targets. Where they are much larger, the first
     part of the training goes into making them smaller, and some of it may never be unlearned.
 
-    It is judged by the first step of the training alone. Of classes, the loss has to be twice that of a guess; of
+    It is judged by the first step of the training alone. Of classes, the loss has to be twice that of a guess, and no
+    number makes the logits larger on purpose, as a temperature or the scale of an angular margin does; of
     numbers, the predictions have to be spread at least 4 times as far as the targets, and by more than 1, as small
     targets alone are none.
     """
@@ -57,7 +58,8 @@ class FirstOutputsTooLarge(RuleOfUsage):
             return
         loss, classes = numbers.get("loss", math.nan), numbers.get("classes", 0.0)
         spread, wanted = numbers.get("spread", math.nan), numbers.get("target_spread", 0.0)
-        if classes > 1 and math.isfinite(loss) and loss > self.times * math.log(classes) + _BESIDE:
+        is_scaled = numbers.get("scale", 1.0) > 1
+        if classes > 1 and not is_scaled and math.isfinite(loss) and loss > self.times * math.log(classes) + _BESIDE:
             evidence = {"loss": loss, "guess": math.log(classes)}
             self.found(step, f"{USAGE}{of}/loss", evidence, cause=_CLASSES)
         elif math.isfinite(spread) and wanted > 0 and spread > max(self.least, self.spread * wanted):

@@ -10,12 +10,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from smd_agent.framework.training_facts import UPDATE_RATIO, USAGE
-from smd_agent.rules.built_in import TRAINING, CollectionKeys, Names, NotJudged, Place, Severity, StepView
+from smd_agent.framework.training_facts import USAGE
+from smd_agent.rules.built_in import TRAINING, CollectionKeys, NotJudged, Place, Severity, StepView
 from smd_agent.rules.evaluations import Thinned
 from smd_agent.rules.parameters import Parameter, number, whole
 from smd_agent.rules.series_view import LOSS, SeriesView
 from smd_agent.rules.series_view import Course as SeriesCourse
+from smd_agent.rules.update_ratios import UpdateRatios
 from smd_agent.rules.usage import Numbers, RuleOfUsage
 
 # Of the way from guessing to being right: what a loss may still be falling by, also after it was thrown off, and be
@@ -93,7 +94,7 @@ class LossAtGuessing(RuleOfUsage):
         self._optimizers: dict[str, tuple[int, int]] = {}
         self._series: list[SeriesCourse] = []
         self._updates: list[float] = []
-        self._matrices: dict[Names, Names] = {}
+        self._ratios = UpdateRatios()
 
     def take_series(self, series: SeriesView) -> None:
         """Take in the loss of all steps."""
@@ -118,10 +119,7 @@ class LossAtGuessing(RuleOfUsage):
             self._courses.setdefault(key, _Course(step.place)).add(step.place, numbers)
 
     def _look_at_updates(self, step: StepView) -> None:
-        names = step.names(patterns=(f"^{UPDATE_RATIO}",))
-        if names not in self._matrices:
-            self._matrices = {names: tuple(name for name in names if step.is_matrix(name.removeprefix(UPDATE_RATIO)))}
-        _, ratios = step.numbers(self._matrices[names])
+        _, ratios = step.numbers(self._ratios.names_in(step))
         finite = ratios[np.isfinite(ratios)]
         if finite.size:
             self._updates.append(float(np.median(finite)))

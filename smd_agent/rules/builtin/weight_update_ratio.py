@@ -9,8 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from smd_agent.framework.training_facts import UPDATE_RATIO
-from smd_agent.rules.built_in import TRAINING, BuiltInRule, CollectionKeys, Names, Need, Place, Severity, StepView
+from smd_agent.rules.built_in import TRAINING, BuiltInRule, CollectionKeys, Need, Place, Severity, StepView
 from smd_agent.rules.parameters import Parameter, number, whole
+from smd_agent.rules.update_ratios import UpdateRatios
 
 # Updates before these are left out: weights that begin at 0 have a ratio of 1.
 _WARM_UP = 10
@@ -56,7 +57,7 @@ class WeightUpdateRatio(BuiltInRule):
             self.needs = (Need((CollectionKeys.WEIGHTS,), saved_by="weights to --save, with --raw"),)
             self.fewest_steps = 2
         self._before: dict[str, deque[tuple[int, npt.NDArray[Any]]]] = {}
-        self._matrices: dict[Names, Names] = {}
+        self._ratios = UpdateRatios()
         self._taken = 0
         self._largest = 0.0
         self._first: Place | None = None
@@ -87,10 +88,7 @@ class WeightUpdateRatio(BuiltInRule):
             )
 
     def _look_at_updates(self, step: StepView) -> None:
-        names = step.names(patterns=(f"^{UPDATE_RATIO}",))
-        if names not in self._matrices:
-            self._matrices = {names: tuple(name for name in names if step.is_matrix(name.removeprefix(UPDATE_RATIO)))}
-        names, ratios = step.numbers(self._matrices[names])
+        names, ratios = step.numbers(self._ratios.names_in(step))
         if not names:
             return
         self._first, self._last = self._first or step.place, step.place

@@ -140,7 +140,7 @@ def train_table():
         x, y = torch.rand(50, 4), torch.arange(50) % 2
         classes, one = table(x)
         loss = functional.cross_entropy(classes.softmax(1), y) + functional.mse_loss(one, y[:, None].float())
-        loss = loss + ((one - y) ** 2).mean() + functional.nll_loss(classes.log_softmax(1), y)
+        loss = loss + ((one - y) ** 2).mean() + functional.nll_loss((2 * classes).log_softmax(1), y)
         loss = loss + functional.cross_entropy(classes, y, weight=torch.tensor([1.0, 3.0]))
         optimizer.zero_grad()
         scaler.scale(loss).backward()
