@@ -26,7 +26,7 @@ OPTIONAL = re.compile(
     r"averaged_losses|loss_means|lost_loads|monitored_metrics|step_losses|own_losses|graph/loss_graph|untrained|"
     r"called_modules|class_axes|logit_scales|attended_padding|token_padding|idle_adapters|lasting_dropout|given_arguments|"
     r"schedule|clipped_gradients|program_lines|unregistered|plain_lists|partial_loads|kept_states|"
-    r"board|metrics_file|uploads|store|verdict|rules/|analysis/|cli/|forecast|state_|trainer_settings|broadcast_losses|"
+    r"baked_values|plain_reads|board|metrics_file|uploads|store|verdict|rules/|analysis/|cli/|forecast|state_|trainer_settings|broadcast_losses|"
     r"model_inputs|overhead|scaler_facts|core/(?:distribution|manual_values)|data_facts|shap|trees"
 )
 

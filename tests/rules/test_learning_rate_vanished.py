@@ -66,6 +66,43 @@ def test_one_group_of_two_and_a_rate_that_comes_back(trained):
     assert trained(back).findings(LearningRateVanished()) == []
 
 
+def compounded(factor, every=4, wait=0):
+    """The rate of a schedule that multiplies what it has returned before."""
+
+    def rate(step):
+        turns = range(max(step // every - wait + 1, 0))
+        return 0.1 * math.prod(factor(turn) for turn in turns)
+
+    return rate
+
+
+def wrong_factor(turn):
+    return 0.6**turn if turn != 5 else 0.6**4
+
+
+AGAIN = {
+    # A schedule, and the factor that is told; None where it is another law.
+    "from the first turn on": (compounded(lambda turn: 0.7**turn), 0.7),
+    "after some turns": (compounded(lambda turn: 0.6**turn, wait=3), 0.6),
+    "upwards at first": (compounded(lambda turn: 0.6 ** (turn - 1)), 0.6),
+    "by an exponential": (compounded(lambda turn: math.exp(-0.5 * turn), every=3), math.exp(-0.5)),
+    "always by the same": (compounded(lambda turn: 0.4), None),
+    "another factor once": (compounded(wrong_factor), None),
+    "at other times": (lambda step: 0.1 * 0.7 ** (math.isqrt(step) * (math.isqrt(step) + 1)), None),
+    "a bell": (lambda step: 0.1 * math.exp(-0.06 * (step // 4 + 0.3) ** 2), None),
+    "a few steps": (lambda step: 0.1 * (1, 0.1, 1e-3, 1e-6)[min(step // 8, 3)], None),
+}
+
+
+@pytest.mark.parametrize("name", AGAIN)
+def test_a_schedule_that_multiplies_its_own_result(trained, name):
+    rate, factor = AGAIN[name]
+    (found,) = trained(scheduled(rate)).findings(LearningRateVanished())
+    assert found.evidence.get("factor") == (None if factor is None else pytest.approx(factor))
+    assert ("has changed before" in " ".join(found.cause.split())) == (factor is not None)
+    assert ("lr * 0.9" in found.advice) == (factor is not None)
+
+
 USUAL = {
     "cosine": lambda step: 0.05 * (1 + math.cos(math.pi * step / STEPS)),
     "linear": lambda step: 0.1 * (1 - step / STEPS),

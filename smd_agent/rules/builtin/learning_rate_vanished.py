@@ -8,6 +8,20 @@ from smd_agent.rules.built_in import TRAINING, BuiltInRule, CollectionKeys, Mode
 from smd_agent.rules.parameters import Parameter, number
 from smd_agent.rules.series_view import LEARNING_RATE, Course, SeriesView, last_row
 
+_COMPOUNDS = (
+    "Each fall of the rate is by one power more of the same factor: the schedule multiplies the rate that it has"
+    " changed before, as lr * 0.9 ** epoch does, where the rate at the beginning is meant"
+)
+_FROM_THE_FIRST = (
+    "Let the schedule return the first rate times the power, as first * 0.9 ** epoch, or the rate that it is given"
+    " times the factor, as lr * 0.9"
+)
+# Falls of which the law is told, and how exactly they have to keep it.
+_FALLS = 6
+_EXACT = 1e-3
+# Smaller ones are not exact in single precision.
+_TINY = 1e-30
+
 
 class LearningRateVanished(BuiltInRule):
     """A learning rate that has all but vanished long before the training ends.
@@ -15,6 +29,9 @@ class LearningRateVanished(BuiltInRule):
     Schedules that fall to 0 by a cosine, a line or one cycle are that low only in the last few percent of their steps,
     and those that fall in some steps are not that low. Above a third of the steps it is a warning. The largest rate is
     that before the fall, so that a warm-up is none. A rate of exactly 0 is left to LearningRateZero.
+
+    Where the rate stays for equal times and falls by a factor, its square, its cube and so on, the cause is told: a
+    schedule that multiplies its own result again.
     """
 
     meaning = "a learning rate is below a thousandth of its largest one, to the end, for a good part of the saved steps"
@@ -28,6 +45,7 @@ class LearningRateVanished(BuiltInRule):
         "largest": "the largest learning rate",
         "last": "the last one",
         "share": "the share of the steps of this optimizer since it fell that low",
+        "factor": "the factor of which it falls by one power more each time",
     }
     cause = "A schedule is stepped too often, by batch where epochs are meant, or waits for a score to fall that rises"
     advice = (
@@ -58,8 +76,10 @@ class LearningRateVanished(BuiltInRule):
 
     def end(self) -> None:
         """Judge the whole course; of the only rate of a training that over all steps, saved or not."""
+        factor = None
         for saved in self._rates.values() if len(self._rates) == 1 else ():
             course = self._series.get(saved.last.mode) if saved.last is not None else None
+            factor = None if course is None else _compounding(course)
             if course is not None and len(course) > saved.steps:
                 saved.take_all(course, self.factor)
         for name, rate in self._rates.items():
@@ -71,8 +91,34 @@ class LearningRateVanished(BuiltInRule):
             severity = Severity.WARNING if part > self.warning else Severity.NOTE
             evidence = {"largest": rate.largest, "last": rate.value, "share": part}
             rate.found_at = rate.since
-            found = self.found(rate.since, name, evidence, severity=severity, until=rate.last, steps=rate.below)
+            cause, advice = ("", "") if factor is None else (_COMPOUNDS, _FROM_THE_FIRST)
+            evidence |= {} if factor is None else {"factor": factor}
+            found = self.found(
+                rate.since,
+                name,
+                evidence,
+                severity=severity,
+                cause=cause,
+                advice=advice,
+                until=rate.last,
+                steps=rate.below,
+            )
             found.every_step = rate.every_step
+
+
+def _compounding(course: Course) -> float | None:
+    """The factor of which a rate falls by one power more each time, after equal times; None where it does not."""
+    known = course.where(course.values > _TINY)
+    changes = np.flatnonzero(np.diff(known.values)) + 1
+    if len(changes) <= _FALLS or len(set(np.diff(known.steps[changes]).tolist())) > 1:
+        return None
+    falls = np.diff(np.log(known.values[[0, *changes]]))
+    more = np.diff(falls)
+    power = float(np.median(more))
+    if power >= 0 or not np.all(np.abs(more - power) < _EXACT * -power):
+        return None
+    times = falls[0] / power
+    return float(np.exp(power)) if abs(times - round(times)) < 10 * _EXACT else None
 
 
 class _Rate:

@@ -240,6 +240,7 @@ class CompiledStep:
             for loss in step.own.own_losses.values():
                 saving.facts.saw_own_loss({} if loss is None else loss.facts_in(sides))
             saving.facts.saw_behind(_living(step.own.behind), self._notes.given)
+            saving.facts.saw_baked(step.own.baked)
 
     @STEPS.fence("reading what a tf.function changes")
     def _before(self) -> list[float]:

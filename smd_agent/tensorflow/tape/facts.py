@@ -6,6 +6,7 @@ belong to, and of those that stand behind them and are left out.
 
 from __future__ import annotations
 
+import functools
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -22,12 +23,16 @@ from smd_agent.framework.optimizer_settings import title_of
 from smd_agent.framework.training_facts import BEHIND
 from smd_agent.framework.weak_references import Reference
 from smd_agent.tensorflow.fact_adapters import Look
+from smd_agent.tensorflow.tape.baked_values import BakedValue
 from smd_agent.tensorflow.tape.left_variables import LeftVariables
 from smd_agent.tensorflow.tape.model_calls import ModelCalled
 from smd_agent.tensorflow.types import Variable
 
 TITLE = "variables"
 """Stands for the model in the name of what is told of variables."""
+
+TRACED = "python_number/"
+"""What is told of a plain number that a function was traced with, before its name."""
 
 _OF_MODELS = [CollectionKeys.INPUTS, CollectionKeys.OUTPUTS, CollectionKeys.LAYERS, CollectionKeys.INPUT_DIGESTS]
 _OF_OPTIMIZERS = [CollectionKeys.UPDATES, CollectionKeys.OPTIMIZER, CollectionKeys.PARAMETERS]
@@ -48,6 +53,7 @@ class _Step(StepFacts):
         differentiated: ids of those that a tape has found a gradient for.
         losses: what they were given.
         own_losses: how many have been differentiated.
+        baked: names of plain numbers that functions were traced with, those that are told.
         behind: variables that stand behind those that are trained, of TensorFlow's.
         given_in_functions: the variables that optimizers are given in any function that was traced.
     """
@@ -58,6 +64,7 @@ class _Step(StepFacts):
         self.differentiated: set[int] = set()
         self.losses = LossNumbers(self.usage, saver.loss_guesses, self.images)
         self.own_losses = 0
+        self.baked: set[str] = set()
         self.behind: list[Variable] = []
         self.given_in_functions = GivenVariables()
 
@@ -123,6 +130,21 @@ class TapeFacts:
         if numbers:
             step.usage.save(f"{LOSS}own_loss_{step.own_losses}", numbers)
         step.own_losses += 1
+
+    @LOSS_FACTS.fence("looking at the numbers that a tf.function was traced with")
+    def saw_baked(self, values: Iterable[BakedValue]) -> None:
+        """A function has run that was traced with these plain numbers of Python."""
+        step = self._current()
+        if step is None or not step.usage.wanted_in_training:
+            return
+        place = step.usage.place
+        for value in values:
+            read, now = value.read, value.read.now()
+            if now is not None and read.name not in step.baked:
+                step.baked.add(read.name)
+                step.usage.place = functools.partial(str, value.line)
+                step.usage.save(f"{TRACED}{read.name}", {"traced": read.value, "now": now}, here=True)
+        step.usage.place = place
 
     @PARAMETERS.fence("looking for variables that nothing trains")
     def saw_behind(self, variables: Iterable[Variable], given: GivenVariables) -> None:

@@ -318,6 +318,7 @@ class TapeWatch:
         notes = self._notes.of(concrete.graph)
         if notes is None or not (notes.calls or notes.trains_inside):
             return
+        self._notes.note_baked(concrete.graph)
         step = CompiledStep(self._run, self._notes, self._functions, concrete, notes)
         concrete.__dict__[SLOT] = step
         self._functions.add(concrete.function_def.signature.name, step)

@@ -25,6 +25,7 @@ from smd_agent.tensorflow.graph.loss_graph import LossGraph, inner_variable
 from smd_agent.tensorflow.graph.own_losses import OwnLoss, own_loss_of
 from smd_agent.tensorflow.loss_calls import LossCall
 from smd_agent.tensorflow.optimizer_calls import OptimizerCall
+from smd_agent.tensorflow.tape.baked_values import BakedValue, baked_values
 from smd_agent.tensorflow.tape.model_calls import ModelCalled
 from smd_agent.tensorflow.types import Graph, Nested, Optimizer, Tensor, Variable
 from smd_agent.tensorflow.variable_names import is_variable
@@ -169,6 +170,7 @@ class FunctionNotes:
     losses: of Keras that are computed then.
     own_losses: what its tapes differentiate, by name, as far as that compares anything.
     behind: variables that stand behind those that its tapes have found gradients for.
+    baked: plain numbers of Python that it was traced with.
     """
 
     calls: list[GradientCall] = field(default_factory=list)
@@ -180,6 +182,7 @@ class FunctionNotes:
     losses: list[TracedLossCall] = field(default_factory=list)
     own_losses: dict[str, OwnLoss | None] = field(default_factory=dict)
     behind: list[weakref.ref[Variable]] = field(default_factory=list)
+    baked: list[BakedValue] = field(default_factory=list)
 
     def taps(self) -> Iterator[Tap]:
         """All values that are to be had of it."""
@@ -300,6 +303,14 @@ class TapeNotes:
         if _becomes_function(graph) and is_part(value, graph):
             tap = Tap(TracedRate(Reference(optimizer)), output_of(value, graph))
             self._on(graph).rates.append(tap)
+
+    @LOSS_FACTS.fence("looking at the numbers that a tf.function was traced with")
+    def note_baked(self, graph: Graph) -> None:
+        """Note the plain numbers that a function has just been traced with."""
+        notes = self._on(graph)
+        losses = [loss.ref.partition(":")[0] for call in notes.calls for loss in call.losses]
+        trained = [one for call in notes.calls for part in call.parts if (one := part.variable()) is not None]
+        notes.baked = baked_values(graph, losses, trained)
 
     def note_inner_call(self, graph: Graph) -> None:
         """Note that a function which trains is called under this graph."""

@@ -33,6 +33,8 @@ optimizers = [keras.optimizers.AdamW(1e-3), scaled]
 for optimizer in optimizers:
     optimizer.build(variables)
 
+share = 0.5
+
 
 @tf.function
 def step(x, y):
@@ -41,7 +43,7 @@ def step(x, y):
         loss = criterion(y, classes) + of_numbers(tf.cast(y[:, None], tf.float32), bounded(x))
         loss += criterion(tf.stack([y, y], 1), tf.stack([classes, classes], 1))
         loss += tf.reduce_mean(tokens(WORDS) ** 2) + tf.reduce_mean(recordings(x[..., None]) ** 2)
-        loss += of_pixels(tf.cast(IMAGES > 0.5, tf.float32), pixels(IMAGES))
+        loss += share * of_pixels(tf.cast(IMAGES > 0.5, tf.float32), pixels(IMAGES))
         whole = scaled.scale_loss(loss) if hasattr(scaled, "scale_loss") else scaled.get_scaled_loss(loss)
     gradients = tape.gradient(whole, variables)
     if not hasattr(scaled, "scale_loss"):
