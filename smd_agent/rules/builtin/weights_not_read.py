@@ -19,6 +19,7 @@ class WeightsNotRead(RuleOfData):
     kind = "objective"
     facts = ("ignores_weights",)
     severity = Severity.WARNING
+    evidence = {"ignores_weights": "1 if nothing that the objective can reach reads weights"}
     cause = "XGBoost leaves weights to an objective that is given as obj, and nothing in this one reads them"
     advice = "Multiply gradient and Hessian by dtrain.get_weight() in the objective"
     short = "weights of rows count for nothing: the objective does not read them"
@@ -26,4 +27,4 @@ class WeightsNotRead(RuleOfData):
     def look_at(self, step: StepView, of: str, numbers: Numbers) -> None:
         """Look at the objective of a training."""
         if numbers["ignores_weights"]:
-            self.found(step, f"{DATA_FACTS}{of}/ignores_weights", {})
+            self.found(step, f"{DATA_FACTS}{of}/ignores_weights", self.evidence_of(numbers))
