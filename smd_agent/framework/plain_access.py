@@ -12,7 +12,7 @@ import re
 import sys
 from collections import OrderedDict, UserDict, UserList
 from collections.abc import Iterable
-from types import GetSetDescriptorType, MemberDescriptorType
+from types import GetSetDescriptorType, MemberDescriptorType, ModuleType
 from typing import Any, TypeGuard, TypeVar
 
 T = TypeVar("T")
@@ -24,6 +24,8 @@ _PYTHONS = sys.stdlib_module_names
 bases_of: Any = vars(type)["__mro__"].__get__
 """Gives a class and all that it is made from, in the order in which attributes are looked for."""
 _held_by_class: Any = vars(type)["__dict__"].__get__
+held_by_module: Any = vars(ModuleType)["__dict__"].__get__
+"""Gives the names of a module; its class may have a ``__getattribute__`` that imports what is asked for."""
 
 
 def is_a(value: object, kind: type[T] | tuple[type[T], ...]) -> TypeGuard[T]:

@@ -8,17 +8,15 @@ from __future__ import annotations
 
 import ast
 import builtins
-import inspect
 import operator
-import textwrap
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import FunctionType, ModuleType
 from typing import Any, NamedTuple
 
-from smd_agent.framework.plain_access import in_class, is_a, own_dict
-from smd_agent.framework.program_lines import is_programs
+from smd_agent.framework.plain_access import held_by_module, in_class, is_a, own_dict
+from smd_agent.framework.program_lines import is_programs, source_of
 from smd_agent.framework.weak_references import Reference
 
 # Functions that are looked into from the first one on, each once.
@@ -29,7 +27,6 @@ _OPERATORS: Mapping[type, Callable[[Any, Any], Any]] = {
     ast.Mult: operator.mul,
     ast.Div: operator.truediv,
 }
-_held_by_module: Any = vars(ModuleType)["__dict__"].__get__
 # Functions of a library that only show a number.
 _SHOWS = {"print", "summary", "debugging", "logging"}
 
@@ -157,7 +154,7 @@ class _Scope:
         root = _outer(self.function, function.id) if isinstance(function, ast.Name) else None
         if not is_a(root, ModuleType) or not parts or not _SHOWS.isdisjoint(parts):
             return False
-        return str(_held_by_module(root).get("__name__", "")).partition(".")[0] == library
+        return str(held_by_module(root).get("__name__", "")).partition(".")[0] == library
 
 
 def uses(function: FunctionType, own: object, library: str) -> list[Use]:
@@ -184,11 +181,10 @@ def uses(function: FunctionType, own: object, library: str) -> list[Use]:
 def _look(scope: _Scope, library: str, found: list[Use], assigned: set[str]) -> Iterator[_Scope]:
     """Look into one function; yields those that it calls."""
     code = scope.function.__code__
-    try:
-        lines, start = inspect.getsourcelines(code)
-        tree = ast.parse(textwrap.dedent("".join(lines)))
-    except (OSError, SyntaxError, TypeError, ValueError):
+    source = source_of(code)
+    if source is None:
         return
+    tree, start = source
     top = tree.body[0] if tree.body else None
     if not isinstance(top, ast.FunctionDef):
         return

@@ -7,12 +7,16 @@ that belongs to no library.
 
 from __future__ import annotations
 
+import ast
+import inspect
 import json
 import linecache
 import os
 import sysconfig
+import textwrap
+import tokenize
 from collections.abc import Iterable
-from types import FrameType
+from types import CodeType, FrameType
 
 _LONGEST = 200
 _HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
@@ -38,3 +42,17 @@ def is_programs(file: str) -> bool:
         return file.startswith("<ipython-")
     is_librarys = file.startswith((_HERE, *_PYTHONS)) or any(name in file for name in _INSTALLED)
     return not is_librarys
+
+
+def source_of(code: CodeType) -> tuple[ast.Module, int] | None:
+    """The parsed source of some code, and the number of its first line; None where that is not to be had.
+
+    ``inspect`` would ask each imported module for its file, and some of them import others when they are asked.
+    """
+    lines, first = linecache.getlines(code.co_filename), max(code.co_firstlineno, 1)
+    try:
+        if code.co_name == "<module>":
+            return ast.parse("".join(lines)), 1
+        return ast.parse(textwrap.dedent("".join(inspect.getblock(lines[first - 1 :])))), first
+    except (SyntaxError, ValueError, tokenize.TokenError):
+        return None

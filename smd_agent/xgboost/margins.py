@@ -16,6 +16,8 @@ import xgboost
 _OBJECTIVES = ("count:poisson", "reg:gamma", "reg:tweedie")
 _MOST_ROWS = 200_000
 _STEPS = 30
+# No smaller expectation has a logarithm that can be used.
+_LEAST = 1e-300
 
 
 def facts_of_margins(data: xgboost.DMatrix, labels: Any, objective: str) -> dict[str, float]:
@@ -33,7 +35,7 @@ def facts_of_margins(data: xgboost.DMatrix, labels: Any, objective: str) -> dict
         nothing of objectives without a logarithmic link.
     """
     margins = np.asarray(data.get_base_margin(), np.float64)
-    if objective not in _OBJECTIVES or margins.size != labels.size or labels.ndim != 1:
+    if objective not in _OBJECTIVES or not margins.size == labels.size > 0 or labels.ndim != 1:
         return {}
     weights = np.asarray(data.get_weight(), np.float64)
     weights = weights if weights.size == labels.size else np.ones(labels.size)
@@ -47,10 +49,17 @@ def facts_of_margins(data: xgboost.DMatrix, labels: Any, objective: str) -> dict
     powers = {"over_logarithm": 1.0, "over_power": _best_power(margins, labels, weights)}
     found = {}
     for name, power in powers.items():
-        others = _scaled(np.exp(power * (margins - margins.max())), labels, weights)
-        gain = weights * (labels * np.log(as_factors / np.maximum(others, 1e-300)) - as_factors + others)
+        others = _scaled(_powers(margins, power), labels, weights)
+        closer = np.log(as_factors) - np.log(np.maximum(others, _LEAST))
+        gain = weights * (labels * closer - as_factors + others)
         found[name] = float(gain.sum() / (np.sqrt((gain**2).sum()) or 1.0))
     return found
+
+
+def _powers(margins: Any, power: float) -> Any:
+    """Powers of the margins' exponentials, up to a factor by which the largest one is 1."""
+    exponents = power * margins
+    return np.exp(exponents - exponents.max())
 
 
 def _scaled(expected: Any, labels: Any, weights: Any) -> Any:
@@ -63,7 +72,7 @@ def _best_power(margins: Any, labels: Any, weights: Any) -> float:
     wanted = (weights * labels * margins).sum() / (weights * labels).sum()
     power = 1.0
     for _ in range(_STEPS):
-        shares = weights * np.exp(power * margins - (power * margins).max())
+        shares = weights * _powers(margins, power)
         shares /= shares.sum()
         mean = (shares * margins).sum()
         variance = (shares * (margins - mean) ** 2).sum()

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import xgboost
 
-from smd_agent.framework.plain_access import is_a
+from smd_agent.framework.plain_access import held_by_module, is_a
 
 _OF_WEIGHTS = ("weight", "get_float_info")
 # A sample weight is often called so in an objective.
@@ -89,8 +89,8 @@ def _values_of(function: FunctionType) -> Iterator[Any]:
     for name in names & {*function.__globals__}:
         value = function.__globals__[name]
         if is_a(value, ModuleType):
-            own = {} if _is_of_numbers(value.__name__) else vars(value)
-            yield from (own[one] for one in names & {*own})
+            own = held_by_module(value)
+            yield from () if _is_of_numbers(own.get("__name__")) else (own[one] for one in names & {*own})
         else:
             yield value
 

@@ -40,6 +40,8 @@ GOOD = {
     "of a model that is wrong": (SCORES, counts(np.exp(-SCORES) * SPREAD), "count:poisson"),
     "of no use": (SCORES, counts(SPREAD), "count:poisson"),
     "amounts": (SCORES, amounts(np.exp(SCORES) * SPREAD), "reg:gamma"),
+    "logarithms of a wide range": (np.log(YEARS * 1e4), counts(YEARS * SPREAD), "count:poisson"),
+    "one row has all": (YEARS * 1e3, 5 * (YEARS.min() == YEARS), "count:poisson"),
     "the same": (np.full(ROWS, 0.5), counts(SHARES * SPREAD), "count:poisson"),
     "of an identity": (YEARS, counts(YEARS * SPREAD), "reg:squarederror"),
     "no labels above 0": (SHARES, np.zeros(ROWS, np.float32), "count:poisson"),

@@ -93,6 +93,20 @@ def of_a_module(margins, data):
     return plain(margins, data)[0] * settings.costs, margins
 
 
+class Lazy(types.ModuleType):
+    """A module whose names nobody may ask for."""
+
+    def __getattribute__(self, name):
+        raise AssertionError(f"asked for {name}")
+
+
+lazy = Lazy("lazy")
+
+
+def beside_a_lazy_module(margins, data):
+    return plain(margins, data) if margins.size else lazy.anything
+
+
 def of_a_number_in_a_module(margins, data):
     return plain(margins, data)[0] * settings.rate, margins
 
@@ -111,6 +125,7 @@ def of_an_object(margins, data):
 
 WRONG = {
     **{"plain": plain, "smoothed": smoothed, "of helpers": of_helpers, "focal": focal(2.0)},
+    "beside a lazy module": beside_a_lazy_module,
     "of a number": of_a_number_in_a_module,
 }
 GOOD = {

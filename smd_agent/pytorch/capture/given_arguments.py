@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import ast
-import inspect
-import textwrap
 from collections.abc import Container
 from types import FrameType
+
+from smd_agent.framework.program_lines import source_of
 
 
 def gives(frame: FrameType, functions: Container[str], argument: str, place: int) -> bool | None:
@@ -17,12 +17,11 @@ def gives(frame: FrameType, functions: Container[str], argument: str, place: int
         functions: names of what is called; of several such calls in the line, one that gives it is enough.
         argument, place: its name, and its number from 0 on.
     """
-    try:
-        lines, first = inspect.getsourcelines(frame.f_code)
-        tree = ast.parse(textwrap.dedent("".join(lines)))
-    except (OSError, SyntaxError, TypeError, ValueError):
+    source = source_of(frame.f_code)
+    if source is None:
         return None
-    line = frame.f_lineno - max(first - 1, 0)
+    tree, first = source
+    line = frame.f_lineno - first + 1
     found = [
         _is_given(node, argument, place)
         for node in ast.walk(tree)
